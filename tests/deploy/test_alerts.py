@@ -134,7 +134,7 @@ async def check_unheard(
         with Prometheus(folder, ports, [RULES, impatient_alerts(folder)]) as prometheus:
             await all_scraped(prometheus, sum(map(len, ports.values())))
             await eventually(partial(is_silent, prometheus, name), 30, what="it is heard")
-            server.stop(grace=grace)
+            server.end(grace=grace)
             await eventually(partial(is_firing, prometheus, name), 60)
             server.start()
             await eventually(partial(is_silent, prometheus, name), 90, what="it is heard again")

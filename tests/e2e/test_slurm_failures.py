@@ -64,7 +64,7 @@ def slurmctld_restarts(site: Site) -> None:
 
 
 def munge_stops_for_a_while(site: Site) -> None:
-    site.lab.process("munged").stop()
+    site.lab.process("munged").end()
     with pytest.raises(SlurmCommandError):
         site.lab.jobs()
     site.lab.process("munged").start()
@@ -82,7 +82,7 @@ def the_bridge_is_killed(site: Site) -> None:
 
 
 def slurmdbd_is_away(site: Site) -> None:
-    site.lab.process("slurmdbd").stop(grace=20)
+    site.lab.process("slurmdbd").end(grace=20)
     site.lab.run("scancel", site.lab.submit("vision", "--hold"))  # slurmctld goes on by what it knows
     site.lab.process("slurmdbd").start()
 
@@ -114,7 +114,7 @@ OF_SLURMRESTD = (the_token_is_refused, slurmrestd_is_killed)
 
 
 def _restart(lab: SlurmLab, name: str) -> None:
-    lab.process(name).stop(grace=20)
+    lab.process(name).end(grace=20)
     with pytest.raises(SlurmCommandError):
         lab.jobs()
     lab.process(name).start()

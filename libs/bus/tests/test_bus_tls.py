@@ -24,6 +24,6 @@ async def test_a_connection_over_tls_that_the_server_ends_is_nothing_to_warn_of(
         settings = ConnectionSettings(url=f"tls://127.0.0.1:{server.port}", tls_ca=str(tmp_path / "ca.crt"))
         with caplog.at_level(logging.WARNING, logger="asyncio"):
             async with connect(settings, name="test") as bus:
-                server.stop()
+                server.end()
                 await eventually(lambda: not bus.connected, 30, what="the end is noticed")
     assert "eof_received" not in caplog.text

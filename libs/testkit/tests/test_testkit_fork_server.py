@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import ServiceDiedError, ServiceProcess, fork_server, plugin
+from fairlead_testkit import OwnProcessError, ServiceProcess, fork_server, plugin
 from fairlead_testkit.fork_server import ForkedProcess
 from fairlead_testkit.kubelab.processes import born
 
@@ -106,7 +106,7 @@ async def test_what_cannot_be_imported_says_so_in_its_log(tmp_path: Path) -> Non
     (tmp_path / "src" / SERVICE / "app.py").write_text("import fairlead_nowhere\n")
     with (
         forked(tmp_path) as process,
-        pytest.raises(ServiceDiedError, match="No module named 'fairlead_nowhere'"),
+        pytest.raises(OwnProcessError, match="No module named 'fairlead_nowhere'"),
     ):
         await process.logged("told")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_testkit.awaiting import until
 from fairlead_testkit.kubelab import (
     GPU,
     WORKLOADS_ALONE,
@@ -18,7 +19,7 @@ from fairlead_testkit.kubelab import (
     things,
 )
 from fairlead_testkit.kubelab.detached import KubeLabSupervision
-from fairlead_testkit.kubelab.processes import born, until
+from fairlead_testkit.kubelab.processes import born
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
 pytestmark = pytest.mark.kube

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import NatsServer, NatsServerError
+from fairlead_testkit import NatsServer, OwnProcessError
 
 pytestmark = pytest.mark.integration
 
@@ -50,16 +50,16 @@ def test_a_paused_server_keeps_connections_but_says_nothing(nats_server: NatsSer
 
 def test_a_paused_server_can_be_stopped(nats_server: NatsServer) -> None:
     nats_server.pause()
-    nats_server.stop()
+    nats_server.end()
     assert not nats_server.running
 
 
 def test_a_strange_server_on_the_port_is_noticed(nats_server: NatsServer, tmp_path: Path) -> None:
     # nats-server ends when its port is taken, or ours reads the neighbour's name first: both are errors.
-    with pytest.raises(NatsServerError):
+    with pytest.raises(OwnProcessError):
         NatsServer(tmp_path / "second", port=nats_server.port).start()
 
 
 def test_a_wrong_configuration_is_reported_with_the_servers_own_words(tmp_path: Path) -> None:
-    with pytest.raises(NatsServerError, match="no_such_setting"):
+    with pytest.raises(OwnProcessError, match="no_such_setting"):
         NatsServer(tmp_path / "wrong", config="no_such_setting: 1").start()

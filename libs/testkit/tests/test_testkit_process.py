@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import NeverHappenedError, ServiceDiedError, ServiceProcess, eventually, running
+from fairlead_testkit import NeverHappenedError, OwnProcessError, ServiceProcess, eventually, running
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ async def test_a_paused_process_lives_and_does_not_answer(tmp_path: Path) -> Non
 
 async def test_a_process_that_ends_while_awaited_is_told_with_its_log(tmp_path: Path) -> None:
     with tiny(tmp_path, mode="die") as process:
-        with pytest.raises(ServiceDiedError, match="cannot start"):
+        with pytest.raises(OwnProcessError, match="cannot start"):
             await process.ready()
         assert process.exit_code == 1
 

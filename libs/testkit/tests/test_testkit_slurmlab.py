@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.kubelab.processes import born, until
+from fairlead_testkit.awaiting import until
+from fairlead_testkit.kubelab.processes import born
 from fairlead_testkit.slurmlab import (
     PEOPLE,
     SlurmCommandError,

@@ -435,7 +435,7 @@ async def test_while_kueue_restarts_writes_fail_as_ones_to_be_tried_again(
     settings = KubeSettings(kubeconfig=str(lab.kubeconfig(ADMITTER)))
     async with connect(settings, user_agent="fairlead-test") as client:
         writer = levels(client)
-        await asyncio.to_thread(lab.process("kueue").stop)
+        await asyncio.to_thread(lab.process("kueue").end)
         with pytest.raises(FrontendDownError):
             await writer.set_level(job, 7)
         await asyncio.to_thread(lab.restart_kueue)

@@ -344,7 +344,7 @@ async def test_leave_is_given_when_it_passes_and_kept_until_it_is_taken_back(
         again = await look(at(lab), flags(), bus)
         assert again.passed, "what was accepted stays accepted"
 
-        lab.process("kueue").stop()
+        lab.process("kueue").end()
         outage = await look(at(lab), flags(), bus)
         assert "webhook-unreachable" in names(outage)
         assert any("leave was given by tester" in line for line in outage.said)

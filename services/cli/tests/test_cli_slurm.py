@@ -4,9 +4,7 @@ import asyncio
 import base64
 import json
 import os
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -26,6 +24,7 @@ from fairlead_slurm.cluster import SlurmSettings
 from fairlead_testkit import image_registry
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.command import fairlead
+from fairlead_testkit.local_instance import LocalInstance
 from fairlead_testkit.slurm_builders import some_settings
 from fairlead_testkit.slurm_fleet import slurm_order
 from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
@@ -266,12 +265,6 @@ def test_a_real_slurm_is_checked(slurm_lab: SlurmLab) -> None:
         assert f"{PEOPLE['vision']} has AdminLevel None" in refused.stdout
 
 
-def started(command: list[str], environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """A process whose words go to a file."""
-    with log.open("wb") as output:
-        return subprocess.Popen(command, env=environ, stdout=output, stderr=output)
-
-
 @pytest.mark.slurm
 async def test_a_start_does_not_give_leave_that_somebody_took_back(
     slurm_lab: SlurmLab, nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
@@ -294,21 +287,11 @@ async def test_up_orders_a_real_slurm(slurm_lab: SlurmLab, tmp_path: Path) -> No
     slurm_lab.fill("spare")
     accounts = ["robots", "robots", "vision", "speech"]
     jobs = [slurm_lab.submit(account, "--gres=gpu:8", "--nodes=1") for account in accounts]
-    environ = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "fairlead_cli"]
-    log = tmp_path / "up.log"
-    up = started([*command, "up", "--slurm-conf", str(slurm_lab.conf), "--scorers", "1"], environ, log)
-    try:
+    with LocalInstance(tmp_path, "--slurm-conf", str(slurm_lab.conf), "--scorers", "1") as up:
         # The shipped policy weighs all accounts alike: the second of one account goes last.
         wanted = [jobs[0], jobs[2], jobs[3], jobs[1]]
         await eventually(lambda: slurm_order(slurm_lab) == wanted, 120, what="Slurm follows the order")
-        shown = await asyncio.to_thread(fairlead, "queue", "--output", "json", environ=environ)
+        shown = await asyncio.to_thread(up.ask, "queue", "--output", "json")
         [pool] = json.loads(shown.stdout)["pools"]
         # By the field: a short job number may stand elsewhere, too.
         assert [one["place"]["id"] for one in pool["places"] if one["place"]["id"] in wanted] == wanted
-    except BaseException:
-        sys.stderr.write(log.read_text())  # pytest shows it with the failure
-        raise
-    finally:
-        up.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(up.wait, 40) == 0, log.read_text()

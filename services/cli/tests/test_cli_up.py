@@ -2,8 +2,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,21 +10,17 @@ import pytest
 
 from fairlead_cli.local.up import an_account
 from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
+from fairlead_testkit.awaiting import until
 from fairlead_testkit.command import fairlead
+from fairlead_testkit.local_instance import LocalInstance
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 READY_SECONDS = 90.0
 END_SECONDS = 60.0
-POLL_SECONDS = 0.05
 
 type Plain = dict[str, Any]
 """A JSON object."""
-
-
-def environment(home: Path) -> dict[str, str]:
-    """The environment that `env -i` leaves, and a place of our own for the state: no HOME, no PATH."""
-    return {"XDG_STATE_HOME": str(home)}
 
 
 def processes() -> dict[int, tuple[int, str]]:
@@ -43,20 +37,12 @@ def processes() -> dict[int, tuple[int, str]]:
     }
 
 
-class Instance:
-    """A `fairlead up` of this test alone, and how it ends."""
+class Instance(LocalInstance):
+    """A `fairlead up` on the simulated cluster, and what runs for it."""
 
     def __init__(self, home: Path) -> None:
-        self.environ = environment(home)
+        super().__init__(home)
         self.store = home / "fairlead" / "store"
-        self.log = home / "up.log"
-        self.process = self._start()
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "fairlead_cli", "up"], stderr=log, env=self.environ
-            )
 
     def children(self) -> dict[int, str]:
         """Processes that run on this instance's store or for its server, with their commands, by id."""
@@ -65,34 +51,21 @@ class Instance:
         groups = {group for group, command in found.values() if config in command}
         return {pid: command for pid, (group, command) in found.items() if group in groups}
 
-    def wait_said(self, text: str, *, count: int = 1) -> None:
-        deadline = time.monotonic() + READY_SECONDS
-        while self.log.read_text().count(text) < count:
-            assert time.monotonic() < deadline, self.log.read_text()
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(POLL_SECONDS)
-
     def wait_no_children(self) -> None:
-        deadline = time.monotonic() + END_SECONDS
-        while left := self.children():
-            assert time.monotonic() < deadline, left
-            time.sleep(POLL_SECONDS)
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(END_SECONDS)
-
-    def ask(self, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-        return fairlead(*words, environ=self.environ, given=text, seconds=120)
+        until(lambda: not self.children(), END_SECONDS, "nothing of it runs")
 
     def eventually(
         self, right: Callable[[subprocess.CompletedProcess[str]], object], *words: str, text: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Ask until the answer is right: a scorer that just stood still has no say, or knows not yet what was sent."""
-        deadline = time.monotonic() + READY_SECONDS
-        while not right(ended := self.ask(*words, text=text)):
-            assert time.monotonic() < deadline, ended
-        return ended
+        answers: list[subprocess.CompletedProcess[str]] = []
+
+        def is_right() -> bool:
+            answers.append(self.ask(*words, text=text))
+            return bool(right(answers[-1]))
+
+        until(is_right, READY_SECONDS, f"the right answer to {words}")
+        return answers[-1]
 
     def told(self, *words: str, key: str, right: Callable[[list[Plain]], object]) -> list[Plain]:
         """The entries of an answer in JSON, once they are right."""
@@ -107,20 +80,16 @@ class Instance:
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    found = Instance(tmp_path_factory.mktemp("home"))
-    try:
-        found.wait_said("Ctrl-C ends it")
-        assert found.log.read_text().count("running:") == 1, "scripts wait for it"
+    with Instance(tmp_path_factory.mktemp("home")) as found:
+        assert found.said("Ctrl-C ends it").count("running:") == 1, "scripts wait for it"
         yield found
-    finally:
-        if found.process.poll() is None:
-            assert found.end(signal.SIGINT) == 0, found.log.read_text()
+        assert found.ended_by(signal.SIGINT) == 0, found.log
     found.wait_no_children()
     assert not list(found.store.parent.glob("running*"))
 
 
 def test_up_says_where_it_is_and_what_to_type(instance: Instance) -> None:
-    said = instance.log.read_text()
+    said = instance.log
     assert "NATS: nats://127.0.0.1:" in said
     assert "fairlead submit --tenant team-a --gpus 8" in said
     assert "NATS has no users here: everybody on this machine may submit as any tenant." in said
@@ -142,7 +111,7 @@ def test_a_second_instance_on_the_same_store_is_refused(instance: Instance) -> N
     ended = instance.ask("up")
     assert ended.returncode == 1
     assert "another Fairlead runs" in ended.stderr
-    assert instance.process.poll() is None
+    assert instance.running
 
 
 @pytest.mark.parametrize("text", ["[" * 5_000, "nodes: 3", "nodes: [{name: n}]", None])
@@ -152,7 +121,7 @@ def test_a_cluster_file_that_cannot_be_used_is_refused_before_anything_runs(
     file = tmp_path / "cluster.yaml"
     if text is not None:
         file.write_text(text)
-    ended = fairlead("up", "--cluster-file", str(file), environ=environment(tmp_path / "home"))
+    ended = fairlead("up", "--cluster-file", str(file), environ={"XDG_STATE_HOME": str(tmp_path / "home")})
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.startswith("error: ")
     assert not (tmp_path / "home").exists()
@@ -280,26 +249,26 @@ def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
     for tenant in ("team-a", "team-b"):
         sent = instance.ask("submit", "-", "--tenant", tenant, "--no-follow", "--cluster", "sim", text=text)
         assert sent.returncode == 0, sent.stderr
-    deadline = time.monotonic() + READY_SECONDS
-    while True:
+
+    def taken() -> tuple[list[Plain], str] | None:
+        """Places, and a snapshot: asked between two answers alike. A scorer that just stood still has no say in one of the three."""
         before = instance.ask("queue", "-o", "json", "--limit", "0").stdout
-        taken = instance.ask("snapshot", "--pool", "gpu")
+        snapshot = instance.ask("snapshot", "--pool", "gpu")
         after = instance.ask("queue", "-o", "json", "--limit", "0").stdout
-        places = json.loads(before)["pools"][0]["places"] if before and after else []
-        ids = [place["place"]["id"] for place in places]
-        # A scorer that just stood still has no say in one of the three.
-        if (
-            sum(map("paper".__eq__, (i[:5] for i in ids))) > 7
-            and places == json.loads(after)["pools"][0]["places"]
-            and (taken.returncode, taken.stderr) == (0, "")
-        ):
-            break
-        assert time.monotonic() < deadline, (ids, taken.stderr)
-    assert [queue["frontend"] for queue in json.loads(taken.stdout)["queues"]] == ["sim"]
-    ordered = instance.ask("order", "-", "-o", "json", "--levels", text=taken.stdout)
+        if not (before and after) or (snapshot.returncode, snapshot.stderr) != (0, ""):
+            return None
+        places, again = (json.loads(answer)["pools"][0]["places"] for answer in (before, after))
+        of_these = [place for place in places if place["place"]["id"].startswith("paper")]
+        return (places, snapshot.stdout) if len(of_these) > 7 and places == again else None
+
+    found = until(taken, READY_SECONDS, "a snapshot of one order")
+    assert found is not None
+    places, snapshot = found
+    assert [queue["frontend"] for queue in json.loads(snapshot)["queues"]] == ["sim"]
+    ordered = instance.ask("order", "-", "-o", "json", "--levels", text=snapshot)
     assert ordered.returncode == 0, ordered.stderr
     [pool] = json.loads(ordered.stdout)["pools"]
-    names = {job.get("uid", job["id"]): job["id"] for job in json.loads(taken.stdout)["jobs"]}
+    names = {job.get("uid", job["id"]): job["id"] for job in json.loads(snapshot)["jobs"]}
     wanted = [
         (
             place["rank"],
@@ -371,51 +340,34 @@ def test_the_policy_is_shown_and_changed(instance: Instance, tmp_path: Path) -> 
 def test_a_service_that_dies_is_started_again_and_nothing_is_lost(instance: Instance) -> None:
     [admitter] = [pid for pid, command in instance.children().items() if "fairlead_admitter" in command]
     os.kill(admitter, signal.SIGKILL)
-    instance.wait_said("admitter-sim ended with signal SIGKILL; starting it again")
+    instance.said("admitter-sim ended with signal SIGKILL; starting it again")
     ended = instance.ask("submit", "--tenant", "team-a", "--gpus", "1", "--run-seconds", "0.1")
     assert ended.returncode == 0, ended.stderr
 
 
 def test_killed_with_sigkill_it_leaves_no_child_and_goes_on_where_it_was(tmp_path: Path) -> None:
-    instance = Instance(tmp_path)
-    try:
-        instance.wait_said("Ctrl-C ends it")
-        sent = instance.ask(
-            "submit",
-            "--tenant",
-            "team-a",
-            "--gpus",
-            "1",
-            "--run-seconds",
-            "600",
-            "--id",
-            "kept",
-            "--no-follow",
-        )
+    with Instance(tmp_path) as instance:
+        instance.said("Ctrl-C ends it")
+        job = ("--gpus", "1", "--run-seconds", "600", "--id", "kept")
+        sent = instance.ask("submit", "--tenant", "team-a", *job, "--no-follow")
         assert sent.returncode == 0, sent.stderr
         assert instance.ask("pause", "--why", "disks").returncode == 0
-        instance.process.kill()
-        instance.process.wait()
+        instance.kill()
         instance.wait_no_children()
         stale = instance.ask("tenants")
         assert stale.returncode == 3
         assert "has ended" in stale.stderr
-        instance.process = instance._start()
-        instance.wait_said("Ctrl-C ends it", count=2)
-        noted = next(
-            line for line in instance.log.read_text().splitlines() if "note: all pools are paused" in line
-        )
+        said = instance.start().said("Ctrl-C ends it", count=2)
+        noted = next(line for line in said.splitlines() if "note: all pools are paused" in line)
         assert noted.endswith("(disks); `fairlead resume` ends that")
         # Killed before it was handed on, a submission is handed on now.
         instance.eventually(lambda ended: "team-a/kept" in ended.stdout, "explain", "kept")
-    finally:
-        instance.process.kill()
-        instance.process.wait()
+        instance.kill()
     instance.wait_no_children()
 
 
 def test_nobody_there_is_said(tmp_path: Path) -> None:
-    ended = fairlead("tenants", "--nats", "nats://127.0.0.1:9", environ=environment(tmp_path))
+    ended = fairlead("tenants", "--nats", "nats://127.0.0.1:9", environ={"XDG_STATE_HOME": str(tmp_path)})
     assert ended.returncode == 3
     assert "fairlead up" in ended.stderr
     assert "Traceback" not in ended.stderr

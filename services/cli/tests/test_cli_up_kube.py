@@ -1,9 +1,6 @@
 """`fairlead up --kubeconfig` on a real Kubernetes with a real Kueue."""
 
 import json
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,44 +9,14 @@ import pytest
 
 from fairlead_testkit.command import fairlead
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
+from fairlead_testkit.local_instance import LocalInstance
 from fairlead_testkit.slurm_fleet import slurm_order
 from fairlead_testkit.slurmlab import SlurmLab
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(400)]
 
-READY_SECONDS = 90.0
-END_SECONDS = 60.0
-POLL_SECONDS = 0.1
 GANG_FIT = "/apis/kueue.x-k8s.io/v1beta2/admissionchecks/gang-fit"
 NAMESPACES = ("up-a", "up-b")
-
-
-class Instance:
-    """A `fairlead up` of this test alone."""
-
-    def __init__(self, home: Path, *flags: str) -> None:
-        self.home = home
-        self.environ = {"XDG_STATE_HOME": str(home)}
-        self.log = home / "up.log"
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "fairlead_cli", "up", *flags], stderr=log, env=self.environ
-            )
-
-    def wait_said(self, text: str) -> str:
-        deadline = time.monotonic() + READY_SECONDS
-        while text not in (said := self.log.read_text()):
-            assert time.monotonic() < deadline, said
-            assert self.process.poll() is None, said
-            time.sleep(POLL_SECONDS)
-        return said
-
-    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return fairlead(*words, environ=self.environ)
-
-    def end(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(END_SECONDS) == 0, self.log.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -100,23 +67,26 @@ def boosts(lab: KubeLab) -> dict[str, str]:
 
 def test_a_dry_run_says_what_it_would_write_and_writes_nothing(crowded: KubeLab, tmp_path: Path) -> None:
     config = ["--kubeconfig", str(crowded.kubeconfig()), "--cluster", "lab"]
-    instance = Instance(tmp_path, *config, "--dry-run")
-    try:
-        said = instance.wait_said("Ctrl-C ends it")
+    with LocalInstance(tmp_path, *config, "--dry-run") as instance:
+        said = instance.said("Ctrl-C ends it")
         assert "lab passes" in said, said
         assert "a dry run: nothing is written, and no leave was given" in said, said
         assert "a watcher and an admitter for lab (dry run)" in said, said
-        instance.wait_said("would write up-b/train-")
+        instance.said("would write up-b/train-")
         assert boosts(crowded) == {}
-    finally:
-        instance.end()
 
 
-def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_path: Path) -> None:
+@pytest.fixture
+def with_gang_fit(crowded: KubeLab) -> Iterator[KubeLab]:
     crowded.offer_gang_fit()
-    instance = Instance(tmp_path, "--kubeconfig", str(crowded.kubeconfig()), "--gang-fit")
-    try:
-        said = instance.wait_said("Ctrl-C ends it")
+    yield crowded
+    crowded.api.delete(GANG_FIT)
+
+
+def test_it_examines_the_cluster_steers_it_and_answers(with_gang_fit: KubeLab, tmp_path: Path) -> None:
+    crowded = with_gang_fit
+    with LocalInstance(tmp_path, "--kubeconfig", str(crowded.kubeconfig()), "--gang-fit") as instance:
+        said = instance.said("Ctrl-C ends it")
         assert "levels may be written from now on, by boost" in said, said
         assert "a watcher, an admitter and a checker of gangs for kubelab" in said, said
         crowded.until(
@@ -154,25 +124,22 @@ def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_pat
         revoked = instance.ask("doctor", "--kubeconfig", str(crowded.kubeconfig()), "--revoke")
         assert "leave is taken back" in revoked.stderr
         crowded.until(lambda: boosts(crowded) == {}, 60, "no level is left")
-    finally:
-        instance.end()
-        crowded.api.delete(GANG_FIT)
 
 
-def queue(instance: Instance) -> list[KubeObject]:
+def queue(instance: LocalInstance) -> list[KubeObject]:
     """The waiting jobs; none where no scorer answered in time."""
     said = instance.ask("queue", "--pool", "kubelab/up-gpus", "-o", "json").stdout
     places: list[KubeObject] = json.loads(said)["pools"][0]["places"] if said else []
     return places
 
 
-def fair(instance: Instance) -> list[KubeObject]:
+def fair(instance: LocalInstance) -> list[KubeObject]:
     """The waiting jobs, once all are there with the tenants in turn: a scorer may have stood still before."""
     places = queue(instance)
     return places if [place["place"]["tenant"] for place in places] == ["up-b", "up-a"] * 3 else []
 
 
-def first(instance: Instance) -> str:
+def first(instance: LocalInstance) -> str:
     """The uid of who is next; empty where nobody says."""
     uids: list[str] = [place["place"]["uid"] for place in queue(instance)]
     return uids[0] if uids else ""
@@ -181,11 +148,8 @@ def first(instance: Instance) -> str:
 def test_a_cluster_that_cannot_be_reached_is_no_reason_to_end(kube_lab: KubeLab, tmp_path: Path) -> None:
     away = tmp_path / "away.yaml"
     away.write_text(kube_lab.kubeconfig().read_text().replace(kube_lab.server, "https://127.0.0.1:9"))
-    instance = Instance(tmp_path, "--kubeconfig", str(away))
-    try:
-        instance.wait_said("read-only until `fairlead doctor` passes")
-    finally:
-        instance.end()
+    with LocalInstance(tmp_path, "--kubeconfig", str(away)) as instance:
+        instance.said("read-only until `fairlead doctor` passes")
 
 
 def test_two_contexts_are_two_clusters(tmp_path: Path) -> None:
@@ -216,9 +180,8 @@ def test_with_slurm_beside_it_one_pool_joins_both(
     policy = tmp_path / "policy.yaml"
     policy.write_text(BOTH)
     flags = ["--kubeconfig", str(crowded.kubeconfig()), "--slurm-conf", str(slurm_lab.conf)]
-    instance = Instance(tmp_path, *flags, "--policy", str(policy), "--scorers", "1")
-    try:
-        instance.wait_said("Ctrl-C ends it")
+    with LocalInstance(tmp_path, *flags, "--policy", str(policy), "--scorers", "1") as instance:
+        instance.said("Ctrl-C ends it")
         slurm_lab.until(lambda: slurm_order(slurm_lab) == [second, first], "Slurm follows the joined order")
         crowded.until(lambda: boosts(crowded), 60, "and Kueue, too")
 
@@ -227,5 +190,3 @@ def test_with_slurm_beside_it_one_pool_joins_both(
             return all(words in said for words in (f'"{first}"', f'"{second}"', "job-train-0"))
 
         crowded.until(shown, 60, "both sides are shown in one queue")
-    finally:
-        instance.end()

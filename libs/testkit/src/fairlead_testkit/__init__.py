@@ -16,18 +16,18 @@ All of them stand on `nats_server` (or `nats_cluster`, `container`), run service
 """
 
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
-from fairlead_testkit.nats_server import NatsServer, NatsServerError
+from fairlead_testkit.nats_server import NatsServer
 from fairlead_testkit.oracle import OracleJob, OraclePlace, OracleRules, fill
-from fairlead_testkit.process import ServiceDiedError, ServiceProcess, running
+from fairlead_testkit.own_process import OwnProcessError
+from fairlead_testkit.process import ServiceProcess, running
 
 __all__ = [
     "NatsServer",
-    "NatsServerError",
     "NeverHappenedError",
     "OracleJob",
     "OraclePlace",
     "OracleRules",
-    "ServiceDiedError",
+    "OwnProcessError",
     "ServiceProcess",
     "eventually",
     "fill",

@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import overload
+from typing import Protocol, overload
 
 POLL_SECONDS = 0.02
 _SHARE = 6
@@ -92,3 +92,43 @@ async def _pause(on: asyncio.Event | None, left: float, cost: float) -> None:
 def pause_after(cost: float) -> float:
     """Seconds until a question is asked again that took so many."""
     return max(POLL_SECONDS, cost, min(_SHARE * cost, _LONGEST_PAUSE))
+
+
+class NeededProcess(Protocol):
+    """A process that has to live while something is waited for."""
+
+    name: str
+
+    @property
+    def log_end(self) -> str:
+        """The end of what it wrote."""
+
+    def check_alive(self) -> None:
+        """Raise an error unless it runs."""
+
+
+def until[T](condition: Callable[[], T], seconds: float, what: str, *needed: NeededProcess) -> T:
+    """Wait as `eventually` does, where there is no event loop.
+
+    Args:
+        condition: asked again and again.
+        seconds: longest wait.
+        what: words for the error message.
+        needed: processes that have to live meanwhile: an error of theirs ends the wait.
+
+    Raises:
+        NeverHappenedError: the time is over.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        asked = time.monotonic()
+        value = condition()
+        if value:
+            return value
+        for process in needed:
+            process.check_alive()
+        now = time.monotonic()
+        if now > deadline:
+            logs = "".join(f"\n--- {process.name}\n{process.log_end}" for process in needed)
+            raise NeverHappenedError(f"not within {seconds:g} s: {what}; the last value was {value!r}{logs}")
+        time.sleep(pause_after(now - asked))

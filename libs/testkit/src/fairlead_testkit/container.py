@@ -4,10 +4,10 @@ Slower and in need of a container daemon; it tells whether a test depends on the
 """
 
 import socket
-import time
 from typing import Self
 
-from fairlead_testkit.nats_server import LOOPBACK, START_SECONDS, NatsServerError
+from fairlead_testkit.awaiting import until
+from fairlead_testkit.nats_server import LOOPBACK, START_SECONDS
 
 IMAGE = "nats:2-alpine"
 _CLIENT_PORT = 4222
@@ -41,21 +41,17 @@ class ContainerNatsServer:
         """Start it, or start it again on the same store and port; returns when it answers.
 
         Raises:
-            NatsServerError: the server did not answer in time.
+            NeverHappenedError: the server did not answer in time.
         """
         if self._created:
             self._container.get_wrapped_container().start()
         else:
             self._container.start()
             self._created = True
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if self._answers():
-                return self
-            time.sleep(0.05)
-        raise NatsServerError(f"the container did not answer in {START_SECONDS} s")
+        until(self._answers, START_SECONDS, "the container answers")
+        return self
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """End the server cleanly; the store stays."""
         self._container.get_wrapped_container().stop()
 

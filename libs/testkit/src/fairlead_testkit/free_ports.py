@@ -1,18 +1,17 @@
 """Ports on loopback that are free now, and that no outgoing connection takes meanwhile."""
 
-import contextlib
 import os
 import secrets
 import socket
-import time
 from collections import deque
+
+from fairlead_testkit.awaiting import until
 
 # Below the range that Linux gives to outgoing connections (from 32768): what is restarted finds its port again.
 _LOWEST, _HIGHEST = 20_000, 32_000
 _PARTS = 12
 """A worker of a test run (pytest-xdist) takes ports from a part of its own: who was told a port may not listen on it yet."""
 _LOOPBACK = "127.0.0.1"
-_POLL_SECONDS = 0.01
 _given: deque[int] = deque(maxlen=200)
 """The last ports that this process was told."""
 
@@ -42,14 +41,18 @@ def await_listening(port: int, seconds: float) -> None:
     """Return when somebody listens on the port.
 
     Raises:
-        TimeoutError: the port has no listener within so many seconds.
+        NeverHappenedError: the port has no listener within so many seconds.
     """
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError), socket.create_connection((_LOOPBACK, port), timeout=1):
-            return
-        time.sleep(_POLL_SECONDS)
-    raise TimeoutError(f"nothing listens on {port}")
+    until(lambda: listens(port), seconds, f"somebody listens on {port}")
+
+
+def listens(port: int) -> bool:
+    """Whether somebody listens on the port."""
+    try:
+        socket.create_connection((_LOOPBACK, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _is_free(port: int) -> bool:

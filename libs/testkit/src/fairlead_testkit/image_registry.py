@@ -4,8 +4,6 @@ import base64
 import datetime as dt
 import hashlib
 import json
-import shutil
-import subprocess
 import threading
 import time
 import urllib.error
@@ -14,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import override
+from typing import Self, override
 from urllib.parse import parse_qs, urlsplit
 
 from cryptography import x509
@@ -24,6 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from fairlead_testkit.apt import ensure_program
 from fairlead_testkit.free_ports import free_ports
+from fairlead_testkit.own_process import OwnProcess
 
 PROGRAM = "docker-registry"
 USER, WORD = "ann", "word"
@@ -35,17 +34,26 @@ _CONFIG = "application/vnd.docker.container.image.v1+json"
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
-class ImageRegistry:
-    """The registry of images that runs.
+class ImageRegistry(OwnProcess):
+    """A process of the registry of images; killed by its pid at the end.
 
     Args:
         host: host with its port.
         login: header of a request that changes it.
+        configuration: file of its configuration; its log is beside it.
     """
 
-    def __init__(self, host: str, login: str | None) -> None:
+    def __init__(self, host: str, login: str | None, configuration: Path) -> None:
+        super().__init__(PROGRAM, configuration.with_suffix(".log"))
         self.host = host
         self._login = login
+        self._configuration = configuration
+
+    def start(self) -> Self:
+        """Start the registry, and return once it answers."""
+        self._begin([PROGRAM, "serve", str(self._configuration)])
+        self._await(self.up, _START_SECONDS, "the registry answers")
+        return self
 
     def push(self, path: str, tag: str) -> str:
         """Put the smallest image there is into the registry; returns its digest."""
@@ -111,21 +119,8 @@ def image_registry(directory: Path, *, behind: str = "") -> Iterator[ImageRegist
             f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {directory}/data}}}}\n"
             f"http: {{addr: {host}}}\n{lines}"
         )
-        program = shutil.which(PROGRAM)
-        assert program is not None  # noqa: S101 # the caller looks first
-        with (directory / "registry.log").open("wb") as log:
-            process = subprocess.Popen([program, "serve", str(conf)], stdout=log, stderr=log)  # noqa: S603 # our own words
-        try:
-            registry = ImageRegistry(host, login)
-            until = time.monotonic() + _START_SECONDS
-            while not registry.up():
-                if process.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError((directory / "registry.log").read_text())
-                time.sleep(0.02)
+        with ImageRegistry(host, login, conf) as registry:
             yield registry
-        finally:
-            process.terminate()
-            process.wait(10)
 
 
 @contextmanager

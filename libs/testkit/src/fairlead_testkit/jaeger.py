@@ -21,7 +21,7 @@ from fairlead_contracts.messages.events import JobEnded
 from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_testkit.audit import events_of
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
-from fairlead_testkit.free_ports import await_listening, free_ports
+from fairlead_testkit.free_ports import free_ports, listens
 from fairlead_testkit.kubelab import Kit
 from fairlead_testkit.own_process import OwnProcess
 
@@ -140,8 +140,7 @@ class Jaeger(OwnProcess):
         addresses = [f"{flag}=127.0.0.1:{port}" for flag, port in zip(_FLAGS, self._ports, strict=True)]
         command = [str(self._binary), "--log-level=error", *addresses]
         self._begin(command, {**os.environ, "SPAN_STORAGE_TYPE": "memory"})
-        for port in self._ports[:2]:
-            await_listening(port, _START_SECONDS)
+        self._await(lambda: all(map(listens, self._ports[:2])), _START_SECONDS, "Jaeger listens")
         return self
 
     def trace(self, trace_id: str) -> FoundTrace | None:

@@ -58,7 +58,7 @@ class NatsCluster:
         """Start each server that is not running; returns when all answer their clients, which is before there is a leader.
 
         Raises:
-            NatsServerError: as `NatsServer.start`.
+            OwnProcessError: as `NatsServer.start`.
         """
         begun = [server for server in self.servers if not server.running]
         for server in begun:

@@ -10,19 +10,17 @@ import contextlib
 import json
 import signal
 import socket
-import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from fairlead_testkit.own_process import OwnProcess
+from fairlead_testkit.awaiting import until
+from fairlead_testkit.own_process import OwnProcess, OwnProcessError
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 20.0
 """A server starts in 0.07 s; a loaded machine with a large store to recover takes longer."""
-_POLL_SECONDS = 0.005
 _RELOADED, _NOT_RELOADED = "Reloaded server configuration", "Failed to reload"
 
 
@@ -30,10 +28,6 @@ def _binary() -> Path:
     from fairlead_bus.server.program import server_program  # here: it loads a NATS client
 
     return server_program()
-
-
-class NatsServerError(Exception):
-    """The server did not do as it was told; carries the end of its log."""
 
 
 class NatsServer(OwnProcess):
@@ -64,10 +58,10 @@ class NatsServer(OwnProcess):
         """The port that clients connect to.
 
         Raises:
-            NatsServerError: the server was never started.
+            OwnProcessError: the server was never started.
         """
         if self._port is None:
-            raise NatsServerError(f"{self.name} was never started")
+            raise OwnProcessError(f"{self.name} was never started")
         return self._port
 
     @property
@@ -79,7 +73,8 @@ class NatsServer(OwnProcess):
         """Start, or start again on the same store and port; returns when the server answers under its own name.
 
         Raises:
-            NatsServerError: the server ended, or did not answer in time, or another server has the port.
+            OwnProcessError: the server ended, or another server has the port.
+            NeverHappenedError: the server did not answer in time.
         """
         self.launch()
         self.await_ready()
@@ -87,41 +82,21 @@ class NatsServer(OwnProcess):
 
     def launch(self) -> None:
         """Starts as `start` does, but returns at once: `await_ready` is due."""
-        if self.running:
-            raise NatsServerError(f"{self.name} runs already")
         self.directory.mkdir(parents=True, exist_ok=True)
-        arguments = [
-            str(_binary()),
-            *("--config", str(self._write_config())),
-            *("--ports_file_dir", str(self.directory)),
-        ]
-        self._begin(arguments)
+        folder, config = str(self.directory), str(self._write_config())
+        self._begin([str(_binary()), "--config", config, "--ports_file_dir", folder])
 
     def await_ready(self) -> None:
         """Return when the server that was launched answers; one that does not is killed.
 
         Raises:
-            NatsServerError: as `start`.
+            OwnProcessError: as `start`.
         """
-        try:
-            self._await_answer()
-        except BaseException:
-            self.kill()
-            raise
+        self._await(self._answers, START_SECONDS, f"{self.name} answers")
 
     def monitoring_port(self) -> int | None:
         """The port of its HTTP answers, if its configuration says so: another one after each start."""
         return self._chosen_port("monitoring") if self.running else None
-
-    def stop(self) -> None:
-        """End it cleanly: it leaves its clients and flushes its store. Does nothing where it is not running."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-            if self._paused:
-                self.resume()  # a stopped process does not act on SIGTERM
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(START_SECONDS)
-        self.kill()
 
     def restart(self) -> Self:
         """`kill -9`, then start again on what the store holds."""
@@ -132,16 +107,16 @@ class NatsServer(OwnProcess):
         """Has the server read its configuration again (SIGHUP); returns once it has.
 
         Raises:
-            NatsServerError: the server cannot take the configuration, and stays with what it had.
+            OwnProcessError: the server cannot take the configuration, and stays with what it had.
         """
         before = len(self.log)
-        if self._process is not None:
-            self._process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + START_SECONDS
-        while _RELOADED not in self.log[before:]:
-            if _NOT_RELOADED in self.log[before:] or time.monotonic() > deadline:
-                raise NatsServerError(f"{self.name} did not reload:\n{self.log[before:]}")
-            time.sleep(_POLL_SECONDS)
+        self._started().send_signal(signal.SIGHUP)
+        ends = (_RELOADED, _NOT_RELOADED)
+        until(
+            lambda: any(end in self.log[before:] for end in ends), START_SECONDS, "the server reloads", self
+        )
+        if _NOT_RELOADED in self.log[before:]:
+            raise OwnProcessError(f"{self.name} did not reload:\n{self.log[before:]}")
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -162,17 +137,10 @@ class NatsServer(OwnProcess):
         )
         return path
 
-    def _await_answer(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if not self.running:
-                raise NatsServerError(f"{self.name} ended at its start:\n{self.log[-2000:]}")
-            if self._port is None:
-                self._port = self._chosen_port("nats")
-            if self._port is not None and self._answers(self._port):
-                return
-            time.sleep(_POLL_SECONDS)
-        raise NatsServerError(f"{self.name} did not answer in {START_SECONDS} s:\n{self.log[-2000:]}")
+    def _answers(self) -> bool:
+        if self._port is None:
+            self._port = self._chosen_port("nats")
+        return self._port is not None and self._is_ours(self._port)
 
     def _chosen_port(self, kind: str) -> int | None:
         path = self.directory / f"{_binary().name}_{self.pid}.ports"
@@ -182,11 +150,11 @@ class NatsServer(OwnProcess):
             return None  # not written yet, or only in part
         return int(urls[0].rpartition(":")[2]) if urls else None
 
-    def _answers(self, port: int) -> bool:
+    def _is_ours(self, port: int) -> bool:
         """Whether our server listens there.
 
         Raises:
-            NatsServerError: another server does.
+            OwnProcessError: another server does.
         """
         try:
             with socket.create_connection((LOOPBACK, port), timeout=1) as connection:
@@ -198,5 +166,5 @@ class NatsServer(OwnProcess):
             return False
         found = json.loads(line[len(b"INFO ") :]).get("server_name")
         if found != self.name:
-            raise NatsServerError(f"port {port} belongs to the server {found!r}, not to {self.name!r}")
+            raise OwnProcessError(f"port {port} belongs to the server {found!r}, not to {self.name!r}")
         return True

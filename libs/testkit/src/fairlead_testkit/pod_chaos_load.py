@@ -103,7 +103,7 @@ class PodBreaker(Chaos):
 
     async def _restart(self, victim: LabProcess) -> None:
         deed = f"restart of {victim.name}"
-        await self._away(victim.name, deed, (0, _LONGEST_AWAY), victim.stop, victim.start)
+        await self._away(victim.name, deed, (0, _LONGEST_AWAY), victim.end, victim.start)
 
     async def _pause_bridge(self, bridge: ServiceProcess) -> None:
         await self._away(bridge.name, f"SIGSTOP {bridge.name}", (0.5, 5), bridge.pause, bridge.resume)

@@ -2,8 +2,7 @@
 
 Within a test run it is a fork of a process that has imported the service already (`fork_server`), to spare its start.
 
-Its standard error goes to a file in the test's directory, as one JSON object a line. When a test fails inside the
-`with` block, the end of that file is printed, and pytest shows it with the failure.
+Its standard error goes to a file in the test's directory, as one JSON object a line.
 """
 
 import asyncio
@@ -20,21 +19,16 @@ import msgspec
 from fairlead_testkit import fork_server
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fork_server import ForkedProcess
-from fairlead_testkit.own_process import OwnProcess
+from fairlead_testkit.own_process import OwnProcess, OwnProcessError
 
 if TYPE_CHECKING:
     from fairlead_runtime.health import HealthReport
 
 LISTENING = "health listening"
 """The event of the log line that names the health port."""
-_SHOWN_CHARACTERS = 8000
 _END_SECONDS = 20.0
 _LISTENING_SECONDS = 120.0
 """A service listens half a second after its start; one of five that start at once on a busy machine took twenty."""
-
-
-class ServiceDiedError(Exception):
-    """The process ended while the test waited for it."""
 
 
 class ServiceProcess(OwnProcess):
@@ -77,18 +71,13 @@ class ServiceProcess(OwnProcess):
     def start(self) -> Self:
         """Start the service, or start it again; returns at once. Its log is continued."""
         if self.running:
-            raise ServiceDiedError(f"{self.name} runs already")
+            raise OwnProcessError(f"{self.name} runs already")
         self._start_offset = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
             self._process = self._fork(log)
         if self._process is None:
             self._begin([sys.executable, "-m", self._module, *self._arguments], self._environ)
         return self
-
-    @property
-    def exit_code(self) -> int | None:
-        """The process's exit code once it has ended; negative where a signal ended it."""
-        return None if self._process is None else self._process.poll()
 
     def events(self) -> list[dict[str, object]]:
         """The log lines of this start; lines that are not JSON (a crash of the interpreter) are left out."""
@@ -105,13 +94,13 @@ class ServiceProcess(OwnProcess):
         """Wait for a log line of this start and return it.
 
         Raises:
-            ServiceDiedError: the process ended before.
+            OwnProcessError: the process ended before.
         """
 
         def line() -> dict[str, object] | None:
             found = next((line for line in self.events() if line.get("event") == event), None)
             if found is None:
-                self._check_alive()
+                self.check_alive()
             return found
 
         found = await eventually(line, timeout, what=f"{self.name} logs {event!r}")
@@ -135,12 +124,12 @@ class ServiceProcess(OwnProcess):
         """Wait until /readyz says yes.
 
         Raises:
-            ServiceDiedError: the process ended before.
+            OwnProcessError: the process ended before.
             NeverHappenedError: the service did not become ready in time.
         """
 
         async def ready() -> bool:
-            self._check_alive()
+            self.check_alive()
             return (await self.health()).ready
 
         await eventually(ready, timeout, what=f"{self.name} is ready")
@@ -164,11 +153,6 @@ class ServiceProcess(OwnProcess):
         """Send a signal."""
         self._started().send_signal(number)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        super().__exit__(kind)
-        if kind is not None:
-            sys.stderr.write(f"--- log of {self.name}\n{self.log[-_SHOWN_CHARACTERS:]}\n")
-
     def _fork(self, log: BinaryIO) -> ForkedProcess | None:
         """Forks the service; None where it has to start from nothing: also where its modules fail; its log then says why."""
         if not fork_server.serves(self._module, self._environ):
@@ -176,12 +160,6 @@ class ServiceProcess(OwnProcess):
         with contextlib.suppress(fork_server.ForkServerError):
             return fork_server.fork(self._module, self._arguments, self._environ, log)
         return None
-
-    def _check_alive(self) -> None:
-        if not self.running:
-            raise ServiceDiedError(
-                f"{self.name} ended with {self.exit_code}:\n{self.log[-_SHOWN_CHARACTERS:]}"
-            )
 
 
 def _text(value: object) -> str:

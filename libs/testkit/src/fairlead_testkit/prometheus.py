@@ -6,8 +6,6 @@ Behind it, what Grafana's dashboards ask of it, and whether it has an answer.
 import asyncio
 import json
 import re
-import time
-import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,12 +16,11 @@ import msgspec
 
 from fairlead_testkit.apt import ensure_program
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
-from fairlead_testkit.free_ports import await_listening, free_ports
+from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.own_process import OwnProcess
 
 FOLDER = Path(__file__).resolve().parents[4] / "deploy" / "monitoring" / "grafana" / "dashboards"
 _START_SECONDS = 60.0
-_LOOK_SECONDS = 0.05
 _ANSWER_SECONDS = 20.0
 
 
@@ -97,8 +94,7 @@ class Prometheus(OwnProcess):
                 "--log.level=error",
             ]
         )
-        await_listening(self._port, _START_SECONDS)
-        self._await_ready()
+        self._await(self._is_ready, _START_SECONDS, "Prometheus is ready")
         return self
 
     def query(self, expression: str) -> list[SeriesSample]:
@@ -139,22 +135,13 @@ class Prometheus(OwnProcess):
             ],
         }
 
-    def _await_ready(self) -> None:
-        """Waits until it is ready: it listens before it has read its data and answers 503 until then (`/-/ready`).
-
-        Raises:
-            TimeoutError: the process is not ready in time.
-        """
-        until = time.monotonic() + _START_SECONDS
-        while True:
-            try:
-                self._ask("/-/ready")
-            except urllib.error.HTTPError as error:
-                if time.monotonic() > until:
-                    raise TimeoutError(f"Prometheus is not ready: {error}") from error
-                time.sleep(_LOOK_SECONDS)
-            else:
-                return
+    def _is_ready(self) -> bool:
+        """Whether it is ready: it listens before it has read its data and answers 503 until then (`/-/ready`)."""
+        try:
+            self._ask("/-/ready")
+        except OSError:  # urllib's errors are some
+            return False
+        return True
 
     def _ask(self, path: str, **query: str) -> bytes:
         address = f"http://127.0.0.1:{self._port}{path}?{urllib.parse.urlencode(query)}"

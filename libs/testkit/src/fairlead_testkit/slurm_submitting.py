@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from fairlead_testkit.kubelab.processes import until
+from fairlead_testkit.awaiting import until
 from fairlead_testkit.slurmlab import PEOPLE, SlurmLab
 
 

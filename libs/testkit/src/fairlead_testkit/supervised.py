@@ -18,8 +18,10 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_testkit.kubelab.errors import KubeLabError, PartDiedError
-from fairlead_testkit.kubelab.processes import born, until
+from fairlead_testkit.awaiting import NeverHappenedError, until
+from fairlead_testkit.kubelab.errors import KubeLabError
+from fairlead_testkit.kubelab.processes import born
+from fairlead_testkit.own_process import OwnProcessError
 
 START_SECONDS = 180.0
 END_SECONDS = 30.0
@@ -65,7 +67,7 @@ class Supervision[R: Supervised](ABC):
         word = words[parser.parse_args().word]
         try:
             said = word()
-        except KubeLabError as error:
+        except (KubeLabError, NeverHappenedError, OwnProcessError) as error:
             sys.stderr.write(f"{error}\n")
             return 1
         sys.stdout.write(f"{said}\n" if said else "")
@@ -123,14 +125,14 @@ class Supervision[R: Supervised](ABC):
         """End the lab, where there is one.
 
         Raises:
-            NeverReadyError: some part still runs.
+            NeverHappenedError: some part still runs.
         """
         with self._locked():
             found = self.running()
             if found is None:
                 return f"No {self.name} is up."
             os.kill(found.pid, signal.SIGTERM)
-            with contextlib.suppress(KubeLabError):
+            with contextlib.suppress(NeverHappenedError):
                 until(lambda: not found.alive, END_SECONDS, "the supervisor ends")
             if found.alive:
                 os.kill(found.pid, signal.SIGKILL)  # its guardian ends the rest
@@ -167,7 +169,7 @@ class Supervision[R: Supervised](ABC):
 
         def started() -> R | None:
             if supervisor.poll() is not None:
-                raise PartDiedError(f"the lab did not start:\n{log.read_text(errors='replace')[-4000:]}")
+                raise KubeLabError(f"the lab did not start:\n{log.read_text(errors='replace')[-4000:]}")
             return self.running()
 
         found = until(started, START_SECONDS, "the lab is up")

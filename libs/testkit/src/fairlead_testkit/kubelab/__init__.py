@@ -16,9 +16,7 @@ from fairlead_testkit.kubelab.errors import (
     GoMissingError,
     KubectlError,
     KubeLabError,
-    NeverReadyError,
     NotMountableError,
-    PartDiedError,
 )
 from fairlead_testkit.kubelab.lab import KubeLab
 from fairlead_testkit.kubelab.options import (
@@ -76,10 +74,8 @@ __all__ = [
     "KubeObject",
     "KubectlError",
     "LabOptions",
-    "NeverReadyError",
     "NodeShape",
     "NotMountableError",
-    "PartDiedError",
     "build",
     "gpu_nodes",
 ]

@@ -13,14 +13,6 @@ class BuildError(KubeLabError):
     """Go could not build a binary, or a module did not hold what was expected; carries what Go said."""
 
 
-class PartDiedError(KubeLabError):
-    """A process of the lab ended by itself; carries the end of its log."""
-
-
-class NeverReadyError(KubeLabError):
-    """A condition did not become true in time; carries what was waited for."""
-
-
 class NotMountableError(KubeLabError):
     """Kueue needs a mount namespace of its own, and this machine allows none."""
 

@@ -8,12 +8,13 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from fairlead_testkit.awaiting import until
 from fairlead_testkit.kubelab import audit, furnishing, kueue_setup, parts, users
 from fairlead_testkit.kubelab.api import Api, KubeObject, documents
 from fairlead_testkit.kubelab.audit import AuditLine
 from fairlead_testkit.kubelab.building import Kit, build
 from fairlead_testkit.kubelab.certificates import LOOPBACK, Certificates, token_of
-from fairlead_testkit.kubelab.errors import ApiError, ApiUnreachableError, KubectlError, PartDiedError
+from fairlead_testkit.kubelab.errors import ApiError, ApiUnreachableError, KubectlError, KubeLabError
 from fairlead_testkit.kubelab.options import LabOptions, NodeShape
 from fairlead_testkit.kubelab.parts import (
     APISERVER,
@@ -25,7 +26,7 @@ from fairlead_testkit.kubelab.parts import (
     KubeLabPaths,
     Ports,
 )
-from fairlead_testkit.kubelab.processes import Lab, LabProcess, until
+from fairlead_testkit.kubelab.processes import Lab, LabProcess
 from fairlead_testkit.kubelab.store import EtcdGateway
 from fairlead_testkit.kubelab.toolsets import OLDER
 
@@ -91,10 +92,10 @@ class KubeLab(Lab):
         """The binaries in use.
 
         Raises:
-            PartDiedError: the lab was never started.
+            KubeLabError: the lab was never started.
         """
         if self._kit is None:
-            raise PartDiedError("the lab was never started")
+            raise KubeLabError("the lab was never started")
         return self._kit
 
     @property
@@ -155,7 +156,7 @@ class KubeLab(Lab):
             gates: feature gates from now on; None leaves them.
             config: merged into the configuration of this start, over that of the options.
         """
-        self.process(KUEUE).stop()
+        self.process(KUEUE).end()
         if gates is not None:
             self.gates = dict(gates)
         self._write_kueue_configuration(config or {})
@@ -214,8 +215,8 @@ class KubeLab(Lab):
         """Ask until the condition gives something true and return that; fails at once when a part has died.
 
         Raises:
-            NeverReadyError: the time is over.
-            PartDiedError: a part died.
+            NeverHappenedError: the time is over.
+            OwnProcessError: a part died.
         """
         return until(condition, seconds, what or repr(condition), *self._processes.values())
 
@@ -251,7 +252,7 @@ class KubeLab(Lab):
     @property
     def _taken(self) -> Ports:
         if self._ports is None:
-            raise PartDiedError("the lab was never started")
+            raise KubeLabError("the lab was never started")
         return self._ports
 
     def _api_on(self, port: int, user: str) -> Api:

@@ -1,24 +1,15 @@
 """The processes of a lab: started, watched, paused and ended by their pids; gone with their owner, however it ended."""
 
-import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from fairlead_testkit.awaiting import pause_after
-from fairlead_testkit.fork_server import ForkedProcess
-from fairlead_testkit.kubelab.errors import NeverReadyError, PartDiedError
 from fairlead_testkit.own_process import OwnProcess
-
-_SHOWN_CHARACTERS = 3000
-_POLL_SECONDS = 0.03
 
 
 class Guardian:
@@ -86,33 +77,6 @@ class LabProcess(OwnProcess):
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
 
-    def check_alive(self) -> None:
-        """Check that the process runs.
-
-        Raises:
-            PartDiedError: the part does not run.
-        """
-        if not self.running:
-            code = None if self._process is None else self._process.returncode
-            raise PartDiedError(
-                f"{self.name} does not run (exit code {code}):\n{self.log[-_SHOWN_CHARACTERS:]}"
-            )
-
-    def stop(self, grace: float = 5.0) -> None:
-        """SIGTERM, and SIGKILL after the grace (seconds): an API server may take a minute to leave. Waits for the end."""
-        if self.running:
-            process = self._started()
-            process.send_signal(signal.SIGTERM)
-            if self._paused:
-                self.resume()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(grace)
-        self.kill()
-
-    def _started(self) -> subprocess.Popen[bytes] | ForkedProcess:
-        self.check_alive()
-        return super()._started()
-
 
 class Lab(ABC):
     """Processes that come up together, are asked for by their names, and end together; also with this object's process.
@@ -135,8 +99,8 @@ class Lab(ABC):
         """Start all; returns when everything is ready for work.
 
         Raises:
-            PartDiedError: a process ended by itself.
-            NeverReadyError: some part took too long.
+            OwnProcessError: a process ended by itself.
+            NeverHappenedError: some part took too long.
         """
         self._guardian = Guardian()
         try:
@@ -191,30 +155,3 @@ def born(pid: int) -> int | None:
         return None
     state, started = fields[0], fields[19]
     return None if state in "ZX" else int(started)
-
-
-def until[T](condition: Callable[[], T], seconds: float, what: str, *parts: LabProcess) -> T:
-    """Ask again and again until the condition gives something true, and return that.
-
-    Args:
-        condition: asked about thirty times a second, one that takes long less often.
-        seconds: longest wait.
-        what: words for the error message.
-        parts: processes that have to live meanwhile.
-
-    Raises:
-        NeverReadyError: the time is over.
-        PartDiedError: some part ended.
-    """
-    deadline = time.monotonic() + seconds
-    while True:
-        asked = time.monotonic()
-        value = condition()
-        if value:
-            return value
-        for part in parts:
-            part.check_alive()
-        if time.monotonic() > deadline:
-            logs = "\n".join(f"--- {part.name}\n{part.log[-_SHOWN_CHARACTERS:]}" for part in parts)
-            raise NeverReadyError(f"not within {seconds:g} s: {what}; the last value was {value!r}\n{logs}")
-        time.sleep(max(_POLL_SECONDS, pause_after(time.monotonic() - asked)))

@@ -11,7 +11,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fairlead_testkit.kubelab.processes import Lab, LabProcess, until
+from fairlead_testkit.awaiting import until
+from fairlead_testkit.kubelab.processes import Lab, LabProcess
 from fairlead_testkit.slurmlab import configuration
 from fairlead_testkit.slurmlab.configuration import SlurmLabPaths, SlurmPorts
 from fairlead_testkit.slurmlab.errors import SlurmCommandError
@@ -70,7 +71,7 @@ class SlurmLab(Lab):
         """End every process of the lab; a temporary folder goes too."""
         self._end_jobs()
         for name in reversed(self._processes):
-            self._processes[name].stop()
+            self._processes[name].end()
         self._end_jobs()
         self._processes.clear()
         super().stop()
