@@ -17,6 +17,7 @@ from fairlead_contracts.frontend import verbs
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument
 from fairlead_testkit import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE
@@ -198,10 +199,8 @@ async def another_writer(bus: Bus, fleet: Fleet, job: str) -> AsyncIterator[None
                 assert reply.verdict is verbs.VerbOutcome.DONE, reply
             await asyncio.sleep(0.05)
 
-    async with asyncio.TaskGroup() as group:
-        writing = group.create_task(write())
+    async with beside(write()):
         yield
-        writing.cancel()
 
 
 async def check_unowned(bus: Bus, fleet: Fleet, prometheus: Prometheus) -> None:

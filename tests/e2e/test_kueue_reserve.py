@@ -23,6 +23,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.audit import heard
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture
@@ -93,14 +94,9 @@ async def stream(
     fixture.workload(LONG, LONG, GPUS // 4, limit=None if refilled else LONG_LIMIT)
     log.wait(1)
     flowing = Stream(fixture, log, refilled=refilled)
-    task = asyncio.create_task(flowing.run())
-    try:
+    async with beside(flowing.run()):
         await eventually(lambda: len(fixture.admitted()) > GPUS // 2, 60, what="the pool is nearly full")
         yield flowing
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 def started(log: AdmissionLog, name: str) -> float | None:
@@ -245,10 +241,5 @@ async def the_watchdog_acts(lab: KubeLab, bus: Bus, fleet: KubeFleet, queue: str
         leadership = Leadership(
             bus, role="admitter", cluster=KUBE_CLUSTER, replica="back-again", wake=asyncio.Event()
         )
-        task = asyncio.create_task(leadership.run())
-        try:
+        async with beside(leadership.run()):
             await eventually(lambda: stands() == ("StrictFIFO", False), 60, what="the queue is strict again")
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task

@@ -26,6 +26,7 @@ from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy, front_stands, levels
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
@@ -104,9 +105,8 @@ class Site:
                     heard = time.monotonic()
                 await asyncio.sleep(LOOK_SECONDS)
 
-        watching = asyncio.create_task(watch())
-        yield away
-        watching.cancel()
+        async with beside(watch()):
+            yield away
 
     async def check_order(self, jobs: int) -> None:
         """Checks that so many wait, and that the commands of both releases show the same order."""

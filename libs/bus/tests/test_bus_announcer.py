@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from itertools import count
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from fairlead_contracts.messages.state import (
     subject_of,
 )
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.guarded import guarded_server
 
 pytestmark = pytest.mark.integration
@@ -149,13 +150,8 @@ class Audience:
         return found if isinstance(found, SyncMark) else None
 
 
-@asynccontextmanager
-async def running(*parts: Owner | Audience) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(part.run()) for part in parts]
-        yield
-        for task in tasks:
-            task.cancel()
+def running(*parts: Owner | Audience) -> AbstractAsyncContextManager[None]:
+    return beside(*(part.run() for part in parts))
 
 
 async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bus: Bus) -> None:

@@ -15,6 +15,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Message, to_packed
 from fairlead_contracts.frontend import verbs
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import (
     a_create,
     a_create_jobs,
@@ -93,17 +94,16 @@ class Meeting:
 
 @asynccontextmanager
 async def a_meeting(server: NatsServer) -> AsyncIterator[Meeting]:
-    async with connect(ConnectionSettings(url=server.url), name="test") as bus, asyncio.TaskGroup() as tasks:
+    async with connect(ConnectionSettings(url=server.url), name="test") as bus:
         await provision(bus, topology.topology(["c1"]))
         leadership = Leadership(bus, role="watcher", cluster="c1", replica="one", wake=asyncio.Event())
         meeting = Meeting(bus, leadership)
         await meeting.endpoints.open()
         assert await meeting.rejects("levels", a_set_levels()) == verbs.UNAVAILABLE
-        running = tasks.create_task(leadership.run())
-        await eventually(lambda: leadership.epoch is not None, 20)
-        yield meeting
-        await meeting.endpoints.close()
-        running.cancel()
+        async with beside(leadership.run()):
+            await eventually(lambda: leadership.epoch is not None, 20)
+            yield meeting
+            await meeting.endpoints.close()
 
 
 @pytest.mark.integration

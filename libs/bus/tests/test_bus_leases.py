@@ -19,6 +19,7 @@ from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import LEASE_SECONDS
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.beside import beside
 
 pytestmark = pytest.mark.integration
 
@@ -61,14 +62,10 @@ async def let_go(bus: Bus, key: str) -> AsyncIterator[None]:
         async for delivery in follower:
             written.append(delivery.headers)  # noqa: PERF401 - one after the other, and read meanwhile
 
-    reading = asyncio.create_task(read())
-    try:
+    async with beside(read()):
         await follower.ready.wait()
         yield
         await eventually(lambda: any(one.get("KV-Operation") == "DEL" for one in written))
-    finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
 
 
 async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:

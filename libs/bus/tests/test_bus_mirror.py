@@ -19,6 +19,7 @@ from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.state import STATE, NodeState, State, encode_state, is_stated_at
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.beside import beside
 
 pytestmark = pytest.mark.integration
 
@@ -55,14 +56,10 @@ def a_mirror(bus: Bus, wake: asyncio.Event | None = None, *, remember: int = 100
 
 @asynccontextmanager
 async def running(mirror: Mirror[State]) -> AsyncIterator[Mirror[State]]:
-    task = asyncio.create_task(mirror.run())
-    try:
+    async with beside(mirror.run()):
         async with asyncio.timeout(40):
             await mirror.wait_complete()
         yield mirror
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_an_empty_filter_is_complete_at_once(bus: Bus) -> None:

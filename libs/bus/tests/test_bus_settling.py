@@ -11,6 +11,7 @@ from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.beside import beside
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -84,11 +85,9 @@ async def test_one_answer_confirms_many(bus: Bus) -> None:
     confirmed = await bus.wire.listen_inline(
         f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
     )
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(settling.run())
+    async with beside(settling.run()):
         await settling.finish(ACK_SECONDS)
         await eventually(lambda: len(replies) == 100)
-        running.cancel()
     await bus.wire.unlisten(confirmed)
     assert sum(map(bool, replies)) == 1
 
@@ -99,12 +98,10 @@ async def test_what_comes_one_by_one_within_a_moment_is_confirmed_together(bus: 
     confirmed = await bus.wire.listen_inline(
         f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
     )
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(settling.run())
+    async with beside(settling.run()):
         for number in range(100):
             settling.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
             await asyncio.sleep(0)
         await eventually(lambda: len(replies) == 100)
-        running.cancel()
     await bus.wire.unlisten(confirmed)
     assert sum(map(bool, replies)) < 10

@@ -24,6 +24,7 @@ from fairlead_kube.reflector import Key, Reflector
 from fairlead_kube.resources import NAMESPACES, NODES
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.beside import beside
 
 type Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -298,11 +299,10 @@ class Following:
 async def following(
     server: ScriptedServer, folder: Path, heard: Heard, *, silence: float = 150.0
 ) -> AsyncIterator[Following]:
-    async with client_of(server, folder, heard, silence=silence) as client, asyncio.TaskGroup() as group:
+    async with client_of(server, folder, heard, silence=silence) as client:
         found = Following(client, heard)
-        task = group.create_task(found.reflector.run())
-        yield found
-        task.cancel()
+        async with beside(found.reflector.run()):
+            yield found
 
 
 async def test_a_streaming_list_is_complete_at_its_bookmark_and_is_resumed_at_the_last_version(

@@ -40,6 +40,7 @@ from fairlead_kube.resources import (
 from fairlead_kube.settings import KubeSettings
 from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import ADMIN, ADMITTER, WATCHER, KubeLab, LabOptions, things
 
 pytestmark = pytest.mark.kube
@@ -225,16 +226,13 @@ async def test_a_deleted_namespace_takes_its_objects_out_of_the_mirror(
     def standing() -> int:
         return len(full.values) + sum(key.namespace == namespace for key in metadata.values)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one.run()) for one in (metadata, full)]
+    async with beside(metadata.run(), full.run()):
         await eventually(lambda: standing() == 40, 60, on=wake)
         assert metadata.take().changed[Key(namespace, "w0")] is not None
         full.take()
         await client.delete(NAMESPACES, namespace)
         await eventually(lambda: standing() == 0, 60, on=wake)
         assert full.take().changed == {Key(namespace, f"w{number}"): None for number in range(20)}
-        for task in tasks:
-            task.cancel()
 
 
 async def test_the_lever_is_found_where_boosts_are_read(kube_lab: KubeLab) -> None:

@@ -21,6 +21,7 @@ from fairlead_kube.reflector import Key, Reflector
 from fairlead_kube.resources import NAMESPACES, Resource
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions
 from fairlead_testkit.proxy import FlakyProxy
 
@@ -123,10 +124,8 @@ async def mirrored(
     client: KubeClient, namespace: str, *, streams: bool = True, rest: Callable[[], float] = lambda: 0.0
 ) -> AsyncIterator[Mirrored]:
     found = Mirrored(client, namespace, streams=streams, rest=rest)
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(found.reflector.run())
+    async with beside(found.reflector.run()):
         yield found
-        task.cancel()
 
 
 @pytest.fixture

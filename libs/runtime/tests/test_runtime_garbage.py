@@ -1,6 +1,5 @@
 """Garbage in cycles that nobody found while it was young."""
 
-import asyncio
 import gc
 import weakref
 from collections.abc import Callable, Iterator
@@ -9,6 +8,7 @@ import pytest
 
 from fairlead_runtime.garbage import collect_fully
 from fairlead_testkit import eventually
+from fairlead_testkit.beside import beside
 
 
 class _Knot:
@@ -27,11 +27,8 @@ def by_itself() -> Iterator[None]:
 
 
 async def collecting(whole_every: int, until: Callable[[], bool], what: str) -> None:
-    task = asyncio.create_task(collect_fully(every=0.01, whole_every=whole_every))
-    try:
+    async with beside(collect_fully(every=0.01, whole_every=whole_every)):
         await eventually(until, what=what)
-    finally:
-        task.cancel()
 
 
 async def test_what_fell_apart_since_the_last_time_is_found() -> None:

@@ -55,6 +55,7 @@ from fairlead_sim.service import SimService
 from fairlead_sim.store import ClusterStore
 from fairlead_sim.workload import one_pool
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
+from fairlead_testkit.beside import beside
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -149,7 +150,7 @@ def a_request(id_: str, *, cards: int = 1, seconds: float = 60.0) -> CreateJob:
 async def a_rig(server: NatsServer, folder: Path) -> AsyncIterator[Rig]:
     (folder / "cluster.yaml").write_text(render_config(one_pool(NODES, {"a": 1.0}, strategy="strict")))
     process = a_process(server, folder)
-    async with connect(ConnectionSettings(url=server.url), name="test") as bus, asyncio.TaskGroup() as tasks:
+    async with connect(ConnectionSettings(url=server.url), name="test") as bus:
         await provision(bus, topology.topology([CLUSTER]))
         mirror: Mirror[State] = Mirror(
             bus,
@@ -161,13 +162,11 @@ async def a_rig(server: NatsServer, folder: Path) -> AsyncIterator[Rig]:
         )
         rig = Rig(bus, process, mirror)
         follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER))
-        running = [tasks.create_task(mirror.run()), tasks.create_task(rig.listen(follower))]
-        await follower.ready.wait()
-        with process:
-            await process.ready()
-            yield rig
-        for task in running:
-            task.cancel()
+        async with beside(mirror.run(), rig.listen(follower)):
+            await follower.ready.wait()
+            with process:
+                await process.ready()
+                yield rig
 
 
 def a_process(server: NatsServer, folder: Path, name: str = "sim") -> ServiceProcess:

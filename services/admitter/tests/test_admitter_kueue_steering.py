@@ -21,6 +21,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import a_job, a_queue
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer
 from fairlead_testkit.kubelab import (
@@ -48,14 +49,14 @@ class Watched:
     Args:
         lab: runs already.
         cluster: hears of its Workloads.
-        beside: another one, whose ClusterQueue this namespace shares.
+        sharing: another one, whose ClusterQueue this namespace shares.
     """
 
-    def __init__(self, lab: KubeLab, cluster: FakeCluster, beside: "Watched | None" = None) -> None:
+    def __init__(self, lab: KubeLab, cluster: FakeCluster, sharing: "Watched | None" = None) -> None:
         self.lab = lab
         self.cluster = cluster
         self.name = f"steered-{uuid4().hex[:8]}"
-        self.queue: str = self.name if beside is None else beside.queue
+        self.queue: str = self.name if sharing is None else sharing.queue
         self.path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{self.name}/workloads"
         self._seen: dict[str, str] = {}
 
@@ -159,15 +160,13 @@ async def watched(kube_lab: KubeLab, cluster: FakeCluster, bus: Bus) -> AsyncIte
 
 @asynccontextmanager
 async def watching(
-    lab: KubeLab, cluster: FakeCluster, bus: Bus, beside: Watched | None = None
+    lab: KubeLab, cluster: FakeCluster, bus: Bus, sharing: Watched | None = None
 ) -> AsyncIterator[Watched]:
-    watched = Watched(lab, cluster, beside)
+    watched = Watched(lab, cluster, sharing)
     await asyncio.to_thread(watched.furnish)
     await state_queue(bus, a_queue(frontend="kueue", bands_by_class=True))
-    async with asyncio.TaskGroup() as group:
-        stating = group.create_task(watched.watch())
+    async with beside(watched.watch()):
         yield watched
-        stating.cancel()
     watched.clear()
 
 
@@ -324,7 +323,7 @@ async def test_a_webhook_that_fails_for_one_namespace_keeps_no_other_from_its_or
 ) -> None:
     await clear(bus, "boost")
     async with (
-        watching(watched.lab, watched.cluster, bus, beside=watched) as bad,
+        watching(watched.lab, watched.cluster, bus, sharing=watched) as bad,
         admitter_on(watched.lab, run_admitter) as admitter,
     ):
         hook = a_webhook_that_is_away(bad.name)

@@ -21,6 +21,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.lever import Lever, LeverProbe
 from fairlead_kube.queues import ClusterQueue
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import GPU, things
 
 pytestmark = pytest.mark.integration
@@ -87,11 +88,7 @@ async def test_whether_a_checker_leads_is_told_by_its_lease(nats_server: NatsSer
         await provision(bus, topology.topology(["lab"]))
         assert await checker_leads(bus, "lab") is False
         leadership = Leadership(bus, role="checker", cluster="lab", replica="r1", wake=asyncio.Event())
-        running = asyncio.create_task(leadership.run())
-        try:
+        async with beside(leadership.run()):
             await eventually(lambda: leadership.epoch is not None, what="it leads")
             assert await checker_leads(bus, "lab") is True
             assert await checker_leads(bus, "other") is False
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)

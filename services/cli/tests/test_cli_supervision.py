@@ -13,6 +13,7 @@ import pytest
 from fairlead_cli.errors import ProcessFailedError
 from fairlead_cli.local.supervision import Program, Supervisor, describe_exit, reaper
 from fairlead_testkit import eventually
+from fairlead_testkit.beside import beside
 
 FOREVER = "import time\nwhile True: time.sleep(60)"
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)"
@@ -40,11 +41,10 @@ def program(script: str, name: str = "child") -> Program:
 
 @asynccontextmanager
 async def kept(script: str, logs: Path, said: list[str]) -> AsyncIterator[Supervisor]:
-    async with reaper() as held, asyncio.TaskGroup() as group:
+    async with reaper() as held:
         supervisor = Supervisor(group=held.pid, logs=logs, say=said.append)
-        task = group.create_task(supervisor.keep(program(script)))
-        yield supervisor
-        task.cancel()
+        async with beside(supervisor.keep(program(script))):
+            yield supervisor
 
 
 def is_running(pid: int) -> bool:

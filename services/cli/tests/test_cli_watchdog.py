@@ -17,6 +17,7 @@ from fairlead_cli.kueue.watchdog.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction
 from fairlead_cli.kueue.watchdog.running import LeaderWatch, run_watchdog
 from fairlead_testkit import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import GPU, KubeLab, things
 
 WAIT, LOOSEN, TIGHTEN = QueueAction.WAIT, QueueAction.LOOSEN, QueueAction.TIGHTEN
@@ -55,7 +56,6 @@ async def test_a_queue_that_the_cluster_has_not_is_refused_unless_another_is_the
         await run_watchdog(where, ["nosuch"], WatchdogFlags(), None)
     with pytest.raises(InputError, match="cluster lab has no AdmissionCheck gangfit"):
         await run_watchdog(where, ["gpus"], WatchdogFlags(check=["gangfit"]), None)
-    watching = asyncio.create_task(run_watchdog(where, ["gpus", "nosuch"], WatchdogFlags(), None))
     told = ""
 
     def is_watching() -> bool:
@@ -63,27 +63,19 @@ async def test_a_queue_that_the_cluster_has_not_is_refused_unless_another_is_the
         told += capsys.readouterr().err
         return "cluster lab: watching gpus" in told and "once no admitter has led for 600 s" in told
 
-    try:
+    async with beside(run_watchdog(where, ["gpus", "nosuch"], WatchdogFlags(), None)):
         await eventually(is_watching, what="it watches the one that is there")
         assert "cluster lab has no ClusterQueue nosuch: the others are watched" in told
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
 
 
 @pytest.mark.integration
 async def test_a_cluster_that_nobody_leads_is_told_beside_those_that_are_led(nats: str, bus: Bus) -> None:
     leading = Leadership(bus, role="admitter", cluster="lab", replica="one", wake=asyncio.Event())
     watches = LeaderWatch("lap", nats), LeaderWatch("lab", nats)
-    tasks = [asyncio.create_task(one.run()) for one in (leading, *watches)]
-    try:
+    async with beside(*(one.run() for one in (leading, *watches))):
         await eventually(lambda: watches[0].elsewhere() == ["lab"], what="the other cluster is named")
         await eventually(lambda: watches[1].leader is not None, what="this one is led")
         assert watches[1].elsewhere() == []
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_that_nats_is_out_of_reach_is_said_once_however_often_it_is_tried(
@@ -99,12 +91,8 @@ async def test_that_nats_is_out_of_reach_is_said_once_however_often_it_is_tried(
         return find_url(stated, environment)
 
     monkeypatch.setattr(running, "find_url", noting)
-    watching = asyncio.create_task(LeaderWatch("lab", None).run())
-    try:
+    async with beside(LeaderWatch("lab", None).run()):
         await eventually(lambda: len(tries) > 3, what="it tries again")
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
     assert capsys.readouterr().err.count("NATS is out of reach: no running Fairlead is known") == 1
 
 

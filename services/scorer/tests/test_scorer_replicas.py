@@ -19,6 +19,7 @@ from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import NOW, a_job, a_pool, a_queue
 from fairlead_testkit.bus_harness import BusHarness
 
@@ -90,15 +91,13 @@ class Witness:
                 self._last[decision.shard] = decision
                 self.orders.append(self._stage.merged([self._last[shard] for shard in sorted(self._last)]))
 
-        async with asyncio.TaskGroup() as group:
-            watcher = group.create_task(watch())
+        async with beside(watch()):
             await stream.ready.wait()
             before = self._stage.decisions.seq
             yield self
             # The harness's own mirror may be ahead of this consumer.
             last = self._stage.decisions.seq
             await eventually(lambda: last == before or self._seq >= last, what="all was witnessed")
-            watcher.cancel()
 
 
 async def shared_by(harness: BusHarness, *names: str) -> float:

@@ -15,6 +15,7 @@ from fairlead_scorer.decide.decision import Content, DecisionStamp
 from fairlead_scorer.decide.pace import LATE_TIMES, LONGEST_PACE_SECONDS, rest_after
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
 from fairlead_testkit import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import NOW, a_basis, a_tenant_share
 
 SHARD = ShardName("c1/gpu", 3)
@@ -162,11 +163,9 @@ class Stand:
 @asynccontextmanager
 async def a_stand(quiet_seconds: float = 0.02) -> AsyncIterator[Stand]:
     stand = Stand(quiet_seconds)
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(stand.ownership.run())
+    async with beside(stand.ownership.run()):
         stand.ownership.look()
         yield stand
-        running.cancel()
 
 
 async def test_the_claim_holds_the_decision_and_the_decision_follows_under_its_epoch() -> None:
@@ -298,14 +297,12 @@ async def test_a_payload_that_was_too_large_is_decided_with_a_smaller_limit() ->
 async def test_nothing_leaves_while_it_may_not() -> None:
     stand = Stand()
     stand.decider.trusted = False
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(stand.ownership.run())
+    async with beside(stand.ownership.run()):
         stand.ownership.look()
         stand.decider.trusted = True
         assert stand.subject.written == []
         stand.ownership.look()
         await stand.wrote((0, 0, 1), (100, 1, 1))
-        running.cancel()
 
 
 async def test_a_shard_that_is_given_up_ends_its_ownership() -> None:

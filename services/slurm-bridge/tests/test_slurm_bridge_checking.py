@@ -19,6 +19,7 @@ from fairlead_slurm.images.remarks import ImageRule
 from fairlead_slurm.limits import AccountLimits
 from fairlead_slurm_bridge.checking import TARGET_SECONDS, BatchChecks, CachedRegistry
 from fairlead_slurm_bridge.hooks.server import HookServer
+from fairlead_testkit.beside import beside
 from fairlead_testkit.image_registry import ensure_image_registry, image_registry
 from fairlead_testkit.slurm_builders import a_node, a_partition, some_settings
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
@@ -187,8 +188,7 @@ async def test_a_real_job_submit_refuses_what_validate_would(slurm_programs: Non
             folder / "gate", nothing, nothing, nothing, checks,
             trusted={0}, why_not=lambda: "it does not lead", instruments=nothing, hint=nothing.hint,
         )  # fmt: skip
-        async with asyncio.TaskGroup() as tasks:
-            current, serving = tasks.create_task(checks.keep_current()), tasks.create_task(server.run())
+        async with beside(checks.keep_current(), server.run()):
             await checks.remarks([])
             lab.run("sacctmgr", "-i", "modify", "account", "vision", "set", "MaxTRESPerJob=cpu=4")
             checks._asked_at = 0  # ten seconds later
@@ -203,4 +203,3 @@ async def test_a_real_job_submit_refuses_what_validate_would(slurm_programs: Non
             found = await asyncio.gather(*map(sbatch, both))
             assert [bool(one) for one in found] == [bool(number % 2) for number in range(16)]
             assert nothing.hints >= len(found), "a job that comes is read before the next poll"
-            _ = current.cancel(), serving.cancel()

@@ -11,6 +11,7 @@ from typing import Any
 from fairlead_slurm_bridge.hooks.server import HookServer
 from fairlead_slurm_bridge.pods.verdicts import START, PrologVerdict
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.beside import beside
 
 
 class Nothing:
@@ -82,11 +83,9 @@ async def serving(
     server = HookServer(
         path, *parts, trusted={os.geteuid()}, why_not=why_not, instruments=nothing, hint=lambda: None
     )
-    async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
-        task = tasks.create_task(server.run())
+    async with beside(server.run()), asyncio.timeout(30):
         await eventually(path.exists, 20, what="it listens")
         yield
-        task.cancel()
 
 
 async def test_a_prolog_waits_for_a_bridge_that_does_not_lead_yet(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_slurm_bridge.view import StatedView
+from fairlead_testkit.beside import beside
 from fairlead_testkit.slurm_builders import GPU, a_node, a_partition, a_slurm_job, some_settings
 
 AN_HOUR = 3600.0
@@ -84,11 +85,9 @@ async def reading(slurmctld: Slurmctld, store: SubmissionStore) -> AsyncIterator
     view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
     instruments = BridgeInstruments(Metrics("slurm-bridge"))
     bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=AN_HOUR)
-    async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
-        running = tasks.create_task(bridge.run(Nobody()))
+    async with beside(bridge.run(Nobody())), asyncio.timeout(30):
         await slurmctld.read.wait()
         yield bridge
-        running.cancel()
 
 
 async def test_what_changes_is_read_again_soon_until_nothing_does(store: SubmissionStore) -> None:

@@ -26,6 +26,7 @@ from fairlead_contracts.messages.state import (
     TenantState,
 )
 from fairlead_testkit import NatsServer, ServiceProcess, eventually, running
+from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import ADMIN, WATCHER, WORKLOADS_ALONE, ApiError, KubeLab, things
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 
@@ -110,12 +111,11 @@ class Reader:
 @asynccontextmanager
 async def reading(server: NatsServer) -> AsyncIterator[Reader]:
     settings = ConnectionSettings(url=server.url, ping_interval_seconds=0.5)
-    async with connect(settings, name="test") as bus, asyncio.TaskGroup() as tasks:
+    async with connect(settings, name="test") as bus:
         await provision(bus, topology.topology([CLUSTER]))
         reader = Reader(bus)
-        task = tasks.create_task(reader.run())
-        yield reader
-        task.cancel()
+        async with beside(reader.run()):
+            yield reader
 
 
 def a_watcher(

@@ -23,6 +23,7 @@ from fairlead_kube.resources import LOCAL_QUEUES
 from fairlead_kube.settings import KubeSettings
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.beside import beside
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, WatchedKinds
@@ -164,13 +165,8 @@ class Taker:
         return lambda: self.names() == list(names) and self.source.missing is None
 
 
-@contextlib.asynccontextmanager
-async def running(taker: Taker) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as tasks:
-        started = [tasks.create_task(taker.source.run()), tasks.create_task(taker.follow())]
-        yield
-        for task in started:
-            task.cancel()
+def running(taker: Taker) -> contextlib.AbstractAsyncContextManager[None]:
+    return beside(taker.source.run(), taker.follow())
 
 
 async def test_a_kind_that_must_be_there_is_missed_until_it_is(
@@ -279,9 +275,7 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
         watcher = Watcher(
             sources, view, announcer, WatcherInstruments(Metrics("watcher")), clock=lambda: now, wake=wake
         )
-        async with asyncio.TaskGroup() as tasks:
-            parts = (leadership, announcer, sources, watcher)
-            started = [tasks.create_task(part.run()) for part in parts]
+        async with beside(leadership.run(), announcer.run(), sources.run(), watcher.run()):
             await eventually(lambda: leadership.epoch, 30)
             await eventually(lambda: "Forbidden" in (watcher.unknown() or ""), 30)
             assert announcer.why_not_ready() is not None
@@ -292,8 +286,6 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
                 TenantState(cluster="c1", epoch=0, rev=0, name="x", scope="a", queue="cq")
             ]
             assert announcer.repaired == 1
-            for task in started:
-                task.cancel()
 
 
 def test_revisions_grow_whatever_the_clock_does() -> None:

@@ -1,6 +1,5 @@
 """Outcomes of submitted jobs: told by the simulated cluster's own file and by the events of their lives."""
 
-import asyncio
 import contextlib
 import sqlite3
 from collections import Counter
@@ -14,6 +13,7 @@ from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, AnyEvent, Event, JobEnded, JobStarted
 from fairlead_sim.jobs import SimJob
+from fairlead_testkit.beside import beside
 
 
 def simulated_jobs(store: Path) -> list[SimJob]:
@@ -54,12 +54,8 @@ async def heard[E: Event](bus: Bus, cluster: str, kind: type[E]) -> AsyncIterato
             if isinstance(event, kind):
                 found.append(event)  # noqa: PERF401 # it never ends: each is seen as it comes
 
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(listen())
-        try:
-            yield found
-        finally:
-            task.cancel()
+    async with beside(listen()):
+        yield found
 
 
 async def history(

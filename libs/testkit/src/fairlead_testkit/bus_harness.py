@@ -39,6 +39,7 @@ from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_runtime.settings import ServiceSettings
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import NOW, a_document, a_mark
 from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
@@ -137,11 +138,8 @@ class BusHarness:
             bus = await stack.enter_async_context(connect(ConnectionSettings(url=server.url), name="test"))
             await provision(bus, topology(["c1", "c2"]))
             harness = cls(server, bus, directory, stack)
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(harness.decisions.run()), group.create_task(harness.members.run())]
+            async with beside(harness.decisions.run(), harness.members.run()):
                 yield harness
-                for task in tasks:
-                    task.cancel()
 
     # What clusters and operators do -------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from fairlead_contracts.messages.decisions import Basis, Decision, Front
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.state import JobState, Phase, State
 from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import (
     NOW,
     a_document,
@@ -217,12 +218,8 @@ class FakeScorer:
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[Self]:
         """Keeps a lease as long as the block lasts."""
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self.membership.run())
-            try:
-                yield self
-            finally:
-                task.cancel()
+        async with beside(self.membership.run()):
+            yield self
 
     async def claim(self, *shards: int) -> None:
         """Claim these shards, or all that it holds."""

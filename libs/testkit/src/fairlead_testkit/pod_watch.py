@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection
 
+from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import KubeObject
 from fairlead_testkit.kubelab.errors import ApiUnreachableError
 from fairlead_testkit.pod_fleet import SUBMISSION, PodFleetSite
@@ -154,11 +155,5 @@ def _twice(pods: Collection[KubeObject]) -> list[str]:
 async def watched(site: PodFleetSite, *, daemons_killed: bool = False) -> AsyncIterator[PodWatch]:
     """Watches for the time of the block."""
     watch = PodWatch(site, daemons_killed=daemons_killed)
-    looking = asyncio.create_task(watch.run())
-    try:
+    async with beside(watch.run()):
         yield watch
-        if looking.done():
-            looking.result()
-    finally:
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
