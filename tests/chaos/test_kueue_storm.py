@@ -41,13 +41,6 @@ def jobs_of(lab: KubeLab, fixture: NamespaceFixture) -> list[KubeObject]:
     return found
 
 
-def ended(job: KubeObject) -> bool:
-    return any(
-        found["type"] == "Complete" and found["status"] == "True"
-        for found in job["status"].get("conditions") or []
-    )
-
-
 def from_scratch(fixture: NamespaceFixture, fleet: KubeFleet) -> list[str]:
     """The order of what waits, by brute force in exact fractions from the API server's own objects."""
     held, waiting = fixture.admitted(), fixture.waiting()
@@ -74,9 +67,7 @@ def created(item: KubeObject) -> datetime:
 
 
 def demand(item: KubeObject) -> dict[str, int]:
-    parts = item["spec"]["podSets"]
-    requests = [part["template"]["spec"]["containers"][0]["resources"]["requests"] for part in parts]
-    return {GPU: sum(1000 * int(one[GPU]) * part["count"] for one, part in zip(requests, parts, strict=True))}
+    return {GPU: 1000 * things.gpus(item)}
 
 
 async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path) -> None:
@@ -107,8 +98,7 @@ async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path
                 await blow(load, breaker, SECONDS)
                 print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
                 proxy.longest_delay = 0.0
-                for service in fleet.services.values():
-                    await service.ready(60)
+                await fleet.all_ready()
                 await all_have_run(lab, fixture, load)
                 await the_order_is_right(bus, fleet, fixture)
 
@@ -117,7 +107,9 @@ async def all_have_run(lab: KubeLab, fixture: NamespaceFixture, load: Load) -> N
     """Every submission that was acked is one Job that ran to its end."""
 
     def missing() -> set[str]:
-        return load.acked - {job["metadata"]["name"] for job in jobs_of(lab, fixture) if ended(job)}
+        return load.acked - {
+            job["metadata"]["name"] for job in jobs_of(lab, fixture) if things.condition(job, "Complete")
+        }
 
     await worked_off(missing, "has run")
     names = [job["metadata"]["name"] for job in jobs_of(lab, fixture)]
@@ -150,6 +142,5 @@ async def the_order_is_right(bus: Bus, fleet: KubeFleet, fixture: NamespaceFixtu
             f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{item['metadata']['namespace']}/workloads/{name}"
         )
     await asyncio.to_thread(fleet.server.restart)
-    for service in fleet.services.values():
-        await service.ready(60)
+    await fleet.all_ready()
     await eventually(same, 120, what="the order without the deleted ones")

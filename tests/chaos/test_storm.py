@@ -96,8 +96,7 @@ async def test_nothing_is_lost_or_run_twice_and_the_order_is_right_after_a_storm
             await blow(load, breaker, SECONDS)
             print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
             proxy.longest_delay = 0.0
-            for service in fleet.services.values():
-                await service.ready(60)
+            await fleet.all_ready()
             await the_order_is_right(bus, fleet)
             await deleted_jobs_stay_away(bus, fleet)
             events = await history(bus, CLUSTER, load.acked)
@@ -147,8 +146,7 @@ async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
         VerbOutcome.GONE,
     }
     await asyncio.to_thread(fleet.server.restart)
-    for service in fleet.services.values():
-        await service.ready(60)
+    await fleet.all_ready()
 
     async def still_right() -> bool:
         before = await asyncio.to_thread(simulated_jobs, fleet.store)

@@ -404,9 +404,7 @@ def no_levels(lab: SlurmLab) -> bool:
 
 
 def is_answered(lab: KubeLab) -> bool:
-    check = lab.api.get("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/gang-fit")
-    conditions = check.get("status", {}).get("conditions", [])
-    return any(one["type"] == "Active" and one["status"] == "True" for one in conditions)
+    return things.condition(lab.api.get(f"{KUEUE_ROOT}/admissionchecks/gang-fit"), "Active")
 
 
 @dataclass

@@ -88,8 +88,7 @@ class Both:
                 side(account)
 
     def _wait_on_kueue(self, account: str) -> None:
-        for number in range(SOME):
-            self.fixture.workload(account, f"{account}-{number}")
+        self.fixture.backlog(account, SOME)
 
     def _wait_on_slurm(self, account: str) -> None:
         for _ in range(SOME):
@@ -186,8 +185,7 @@ async def test_what_an_account_uses_on_slurm_puts_it_back_on_kueue(
     with NamespaceFixture(kube_lab, [*WEIGHTS, SPARE]) as fixture:
         queue = fixture.queue("shared", QUOTA)
         both = Both(slurm_lab, fixture)
-        for number in range(QUOTA):
-            fixture.workload(SPARE, f"{SPARE}-{number}")
+        fixture.backlog(SPARE, QUOTA)
         await eventually(lambda: len(fixture.admitted()) == QUOTA, 30, what="the queue is full")
         heavy = both.run_on_slurm("vision", 8)
         both.run_on_slurm("speech", 2)
@@ -214,8 +212,7 @@ async def test_what_waits_on_both_sides_starts_in_one_order(
     with NamespaceFixture(kube_lab, [*WEIGHTS, SPARE]) as fixture:
         queue = fixture.queue("shared", QUOTA)
         both = Both(slurm_lab, fixture)
-        for number in range(QUOTA):
-            fixture.workload(SPARE, f"{SPARE}-{number}")
+        fixture.backlog(SPARE, QUOTA)
         for _ in range(3):
             both.run_on_slurm(SPARE, 8)
         ones = [both.run_on_slurm(SPARE, 1) for _ in range(8)]

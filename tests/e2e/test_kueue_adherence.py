@@ -73,12 +73,10 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
 ) -> None:
     with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
         pool = fixture.queue("shared", GPUS)
-        for number in range(GPUS):
-            fixture.workload("keeper", f"keeper-{number}")
+        fixture.backlog("keeper", GPUS)
         log.wait(GPUS)
         for tenant in WEIGHTS:
-            for number in range(EACH):
-                fixture.workload(tenant, f"{tenant}-{number}")
+            fixture.backlog(tenant, EACH)
             await next_second()  # Kueue orders by whole seconds, and within one by UID
         mark = kube_lab.audit_mark()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool), lever=None)

@@ -33,12 +33,10 @@ async def steering(bus: Bus, right: Callable[[Steering], bool]) -> Steering:
 
 def fill(fixture: NamespaceFixture, log: AdmissionLog, gpus: int) -> None:
     """Waiting Workloads of each tenant behind others that hold everything."""
-    for number in range(gpus):
-        fixture.workload("keeper", f"keeper-{number}")
+    fixture.backlog("keeper", gpus)
     log.wait(gpus)
     for tenant in WEIGHTS:
-        for number in range(EACH):
-            fixture.workload(tenant, f"{tenant}-{number}")
+        fixture.backlog(tenant, EACH)
 
 
 async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
@@ -125,8 +123,7 @@ async def test_with_default_settings_kueue_preempts_nothing_because_of_levels(
         fixture.queue("y", 1, tenants=[], cohort="root")
         # Two run at the priority that everybody has; the rest wait, the second tenant's behind the first's.
         for tenant in WEIGHTS:
-            for number in range(6):
-                fixture.workload(tenant, f"{tenant}-{number}")
+            fixture.backlog(tenant, 6)
         log.wait(3)
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, root))
         async with fleet.running() as bus:

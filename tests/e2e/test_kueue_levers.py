@@ -63,8 +63,7 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
         lab.restart_kueue(gates=gates)
     with full_queue(lab, WEIGHTS, 4) as (fixture, log, pool):
         for tenant in WEIGHTS:
-            for number in range(6):
-                fixture.workload(tenant, f"{tenant}-{number}", priority=BASE)
+            fixture.backlog(tenant, 6, priority=BASE)
             # First come, first served is then all of the first tenant's before all of the second's.
             await next_second()
         before = {name: plain(item) for name, item in fixture.waiting().items()}
@@ -102,8 +101,7 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
     lab = kueue_lab
     with full_queue(lab, WEIGHTS, 4) as (fixture, _log, pool):
         for tenant in WEIGHTS:
-            for number in range(3):
-                fixture.workload(tenant, f"{tenant}-{number}")
+            fixture.backlog(tenant, 3)
             await next_second()
         fleet = ProbingFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running() as bus:

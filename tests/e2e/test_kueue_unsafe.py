@@ -93,8 +93,7 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
             fixture.workload(tenant, f"{tenant}-runs")
         log.wait(2)
         for tenant in WEIGHTS:
-            for number in range(4):
-                fixture.workload(tenant, f"{tenant}-{number}")
+            fixture.backlog(tenant, 4)
             # First come, first served is then all of the first tenant's before all of the second's: not the fair order.
             await next_second()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, root))

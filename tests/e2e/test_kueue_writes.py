@@ -72,12 +72,10 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
     with full_queue(kube_lab, WEIGHTS, FRONT) as (fixture, log, pool):
-        for number in range(6):
-            fixture.workload("team-a", f"team-a-{number}")
+        fixture.backlog("team-a", 6)
         # Within one second Kueue's own order is by chance, and might be the fair one: nothing would be written.
         await next_second()
-        for number in range(6):
-            fixture.workload("team-b", f"team-b-{number}")
+        fixture.backlog("team-b", 6)
         mark = kube_lab.audit_mark()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running() as bus, heard(bus, KUBE_CLUSTER, LevelWritten) as written:
@@ -117,8 +115,7 @@ def alternating(fixture: NamespaceFixture) -> bool:
 async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_path: Path) -> None:
     with full_queue(kube_lab, WEIGHTS, FRONT) as (fixture, _log, pool):
         for tenant in WEIGHTS:
-            for number in range(3):
-                fixture.workload(tenant, f"{tenant}-{number}")
+            fixture.backlog(tenant, 3)
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running():
             await eventually(lambda: alternating(fixture), 60, what="the tenants take turns")

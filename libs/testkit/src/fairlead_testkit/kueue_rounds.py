@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.kubelab import GPU, KubeObject
+from fairlead_testkit.kubelab import GPU, things
 from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.oracle import OracleRules
 from fairlead_testkit.placements import PlacedAdmission, PlacementReplay, QuotaNode
@@ -129,7 +129,7 @@ class Rounds:
         least = self._layout.gpus - max(self._layout.sizes) + 1
 
         def full() -> bool:
-            return sum(_gpus(item) for item in self._fixture.admitted().values()) >= least
+            return sum(things.gpus(item) for item in self._fixture.admitted().values()) >= least
 
         await eventually(full, 60, what="nothing is free")
 
@@ -144,12 +144,3 @@ class Rounds:
         )
         found: Sequence[PlacedAdmission] = replay.replay(list(self._log.glimpses))
         return [placement for placement in found if placement.at >= self._since]
-
-
-def _gpus(item: KubeObject) -> int:
-    parts: list[KubeObject] = item["spec"]["podSets"]
-    return sum(
-        int(part["count"])
-        * int(part["template"]["spec"]["containers"][0]["resources"]["requests"].get(GPU, 0))
-        for part in parts
-    )

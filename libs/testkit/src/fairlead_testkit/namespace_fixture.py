@@ -112,6 +112,11 @@ class NamespaceFixture:
         item = things.workload(name, self.namespaces[tenant], QUEUE, {GPU: gpus}, **more)  # type: ignore[arg-type] # passed on
         return self.lab.api.create(item)
 
+    def backlog(self, tenant: str, count: int, **more: object) -> None:
+        """Create raw Workloads `<tenant>-0` and so on, of one GPU each."""
+        for number in range(count):
+            self.workload(tenant, f"{tenant}-{number}", **more)  # type: ignore[arg-type] # passed on
+
     def job(self, tenant: str, name: str, gpus: int = 1, **more: object) -> KubeObject:
         """Create a batch Job; gives it as the server has it."""
         item = things.job(name, self.namespaces[tenant], QUEUE, {GPU: gpus}, **more)  # type: ignore[arg-type] # passed on

@@ -130,14 +130,13 @@ class PlacementReplay:
         metadata, spec = item["metadata"], item["spec"]
         reference = spec.get("priorityClassRef") or {}
         created = datetime.fromisoformat(metadata["creationTimestamp"])
-        gpus = sum(int(part["count"] * int(_requests(part).get(GPU, 0))) for part in spec["podSets"])
         job_class = reference.get("name", "")
         return _PlacedJob(
             uid=metadata["uid"],
             name=metadata["name"],
             tenant=metadata["namespace"],
             queue=self.queues[metadata["namespace"]],
-            gpus=gpus,
+            gpus=things.gpus(item),
             job_class=job_class if job_class in self.rules.classes else self.rules.classes[-1],
             submitted=round(created.timestamp()) * SECOND,
             since=at,
@@ -221,13 +220,6 @@ class PlacementReplay:
         while self.nodes[root].parent:
             root = self.nodes[root].parent
         return settle(root) is not None
-
-
-def _requests(part: KubeObject) -> Mapping[str, str]:
-    found: Mapping[str, str] = (
-        part["template"]["spec"]["containers"][0].get("resources", {}).get("requests", {})
-    )
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,9 +86,13 @@ class ProcessFleet:
                 await self.prepare(bus)
                 for service in self._plan():
                     ending.enter_context(service)
-                for service in self.services.values():
-                    await service.ready(_START_SECONDS)
+                await self.all_ready()
                 yield bus
+
+    async def all_ready(self) -> None:
+        """Wait until every service is ready."""
+        for service in self.services.values():
+            await service.ready(_START_SECONDS)
 
     async def prepare(self, bus: Bus) -> None:
         """Make streams and buckets and put the policy, before the first service looks for them."""

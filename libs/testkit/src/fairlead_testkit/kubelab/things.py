@@ -229,6 +229,15 @@ def condition(item: KubeObject, kind: str) -> bool:
     return any(found["type"] == kind and found["status"] == "True" for found in conditions)
 
 
+def gpus(workload: KubeObject) -> int:
+    """The GPUs that all pods of a Workload ask for."""
+    return sum(
+        int(part["count"])
+        * int(part["template"]["spec"]["containers"][0].get("resources", {}).get("requests", {}).get(GPU, 0))
+        for part in workload["spec"]["podSets"]
+    )
+
+
 def finished(at: str) -> KubeObject:
     """The change, of its status, that ends a raw Workload; `at` is a time as 2026-01-31T12:00:00Z."""
     ended = {"type": "Finished", "status": "True", "reason": "Succeeded", "message": "done"}
