@@ -13,7 +13,6 @@ from fairlead_admitter.observe.expectations import FIGHT_ROUNDS
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
-from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, subject_of
@@ -22,15 +21,16 @@ from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.beside import beside
-from fairlead_testkit.builders import a_job, a_queue
+from fairlead_testkit.builders import a_queue
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer
+from fairlead_testkit.kube_fleet import level_patches
 from fairlead_testkit.kubelab import (
     ADMITTER,
     ApiError,
     KubeLab,
     KubeObject,
-    things,
 )
+from fairlead_testkit.one_gpu_queue import OneGpuQueue
 from fairlead_testkit.people import put_policy, say
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
@@ -43,48 +43,19 @@ TOP = 1_000_000
 """Top of the band of the last class, where the cluster names no classes."""
 
 
-class Watched:
-    """A full ClusterQueue of one CPU, stated on NATS as the queue `main` of the hand-played cluster.
+class Watched(OneGpuQueue):
+    """The queue, stated on NATS as the queue `main` of the hand-played cluster.
 
     Args:
         lab: runs already.
         cluster: hears of its Workloads.
-        sharing: another one, whose ClusterQueue this namespace shares.
+        shared: another one, whose ClusterQueue this namespace shares.
     """
 
-    def __init__(self, lab: KubeLab, cluster: FakeCluster, sharing: "Watched | None" = None) -> None:
-        self.lab = lab
+    def __init__(self, lab: KubeLab, cluster: FakeCluster, shared: "Watched | None" = None) -> None:
+        super().__init__(lab, shared)
         self.cluster = cluster
-        self.name = f"steered-{uuid4().hex[:8]}"
-        self.queue: str = self.name if sharing is None else sharing.queue
-        self.path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{self.name}/workloads"
         self._seen: dict[str, str] = {}
-
-    def furnish(self) -> None:
-        self.lab.api.apply(
-            things.namespace(self.name),
-            things.flavor(self.queue),
-            things.cluster_queue(self.queue, {"cpu": 1}, flavor=self.queue),
-            things.local_queue("main", self.name, self.queue),
-        )
-        if self.queue != self.name:
-            return
-        self.add("blocker")
-        self.lab.until(lambda: things.condition(self.get("blocker"), "QuotaReserved"))
-
-    def clear(self) -> None:
-        """Clears the namespace: other tests of the session steer whatever stands in the lab."""
-        self.lab.api.delete(self.path)
-        self.lab.until(lambda: not self.lab.api.items(self.path), 60, "the Workloads are gone")
-        if self.queue == self.name:
-            self.lab.api.delete(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{self.name}")
-
-    def add(self, *names: str) -> None:
-        for name in names:
-            self.lab.api.create(things.workload(name, self.name, "main", {"cpu": 1}))
-
-    def get(self, name: str) -> KubeObject:
-        return self.lab.api.get(f"{self.path}/{name}")
 
     def patch(self, name: str, boost: str) -> None:
         """Another writer."""
@@ -116,12 +87,7 @@ class Watched:
 
     def writes(self, after: int) -> list[str]:
         """The names of the Workloads that the admitter wrote to, once a write."""
-        lines = self.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
-        return [
-            line.name
-            for line in lines
-            if line.namespace == self.name and line.code == 200 and not line.dry_run
-        ]
+        return [line.name for line in level_patches(self, after)]
 
     async def watch(self) -> None:
         """States what changed, as a watcher would."""
@@ -134,22 +100,7 @@ class Watched:
             await asyncio.sleep(0.02)
 
     def _job(self, found: KubeObject) -> JobState:
-        meta, annotations = found["metadata"], found["metadata"].get("annotations") or {}
-        priority = found["spec"].get("priority", 0)
-        created = from_datetime(datetime.fromisoformat(meta["creationTimestamp"]))
-        runs = things.condition(found, "QuotaReserved")
-        return a_job(
-            meta["name"],
-            scope=self.name,
-            uid=meta["uid"],
-            queue="main",
-            local_queue="main",
-            queue_time=created,
-            submitted=created,
-            phase=Phase.RUNNING if runs else Phase.WAITING,
-            base=int(str(annotations.get(BASE_PRIORITY, priority)).replace("none", "0")),
-            level=priority + int(annotations.get(PRIORITY_BOOST, "0")),
-        )
+        return self.job_of(found, queue="main")
 
 
 @pytest.fixture
@@ -160,14 +111,12 @@ async def watched(kube_lab: KubeLab, cluster: FakeCluster, bus: Bus) -> AsyncIte
 
 @asynccontextmanager
 async def watching(
-    lab: KubeLab, cluster: FakeCluster, bus: Bus, sharing: Watched | None = None
+    lab: KubeLab, cluster: FakeCluster, bus: Bus, shared: Watched | None = None
 ) -> AsyncIterator[Watched]:
-    watched = Watched(lab, cluster, sharing)
-    await asyncio.to_thread(watched.furnish)
-    await state_queue(bus, a_queue(frontend="kueue", bands_by_class=True))
-    async with beside(watched.watch()):
-        yield watched
-    watched.clear()
+    with Watched(lab, cluster, shared) as watched:
+        await state_queue(bus, a_queue(frontend="kueue", bands_by_class=True))
+        async with beside(watched.watch()):
+            yield watched
 
 
 async def state_queue(bus: Bus, queue: QueueState) -> None:
@@ -323,10 +272,10 @@ async def test_a_webhook_that_fails_for_one_namespace_keeps_no_other_from_its_or
 ) -> None:
     await clear(bus, "boost")
     async with (
-        watching(watched.lab, watched.cluster, bus, sharing=watched) as bad,
+        watching(watched.lab, watched.cluster, bus, shared=watched) as bad,
         admitter_on(watched.lab, run_admitter) as admitter,
     ):
-        hook = a_webhook_that_is_away(bad.name)
+        hook = a_webhook_that_is_away(bad.scope)
         watched.lab.api.apply(hook)
         bad.add("x", "y", "z")
         watched.add("a", "b", "c")
@@ -344,11 +293,11 @@ async def test_a_webhook_that_fails_for_one_namespace_keeps_no_other_from_its_or
         for wanted in (good[::-1], [good[1], good[0], good[2]], [good[2], good[0], good[1]]):
             await decide_on(wanted)
             await follows(watched, wanted)
-        await eventually(lambda: bad.name in admitter.readiness.details().get("resting", ""), 60)
+        await eventually(lambda: bad.scope in admitter.readiness.details().get("resting", ""), 60)
         await eventually(lambda: "levels" not in admitter.readiness.reasons(), 60)
         await eventually(lambda: sample(admitter, "resting") >= 2, 60)
         watched.lab.api.delete(
-            f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{bad.name}"
+            f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{bad.scope}"
         )
         # What rests is tried again by itself.
         await eventually(lambda: bad.order() == ["z", "y", "x"], timeout=60.0)

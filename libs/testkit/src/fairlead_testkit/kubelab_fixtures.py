@@ -4,6 +4,7 @@ What is missing is built before the first test, outside of every test's time lim
 the marker `kube` are skipped with a line that says what to do; where CI=true is set they fail.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -115,11 +116,6 @@ def jaeger(pytestconfig: pytest.Config, tmp_path: "Path") -> "Iterator[Jaeger]":
         yield found
 
 
-def _kit(config: pytest.Config, toolset: "Toolset") -> "Kit":
-    failed = config.stash.get(_FAILED, {})
-    return _missing(failed[toolset.folder]) if toolset.folder in failed else _built(toolset)
-
-
 @pytest.fixture(scope="session")
 def deploy_kit(pytestconfig: pytest.Config) -> "Kit":
     """docker-compose, and the kinds that manifests use beside Kubernetes' own."""
@@ -128,24 +124,19 @@ def deploy_kit(pytestconfig: pytest.Config) -> "Kit":
     return _kit(pytestconfig, DEPLOY)
 
 
-def _built(toolset: "Toolset") -> "Kit":
+def _kit(config: pytest.Config, toolset: "Toolset") -> "Kit":
+    """The kit. Skips where Go is missing; anything else is a failure, and so is that in CI."""
     from fairlead_testkit.kubelab import GoMissingError, build
 
+    failed = config.stash.get(_FAILED, {})
     try:
+        if toolset.folder in failed:
+            raise failed[toolset.folder]
         return build(toolset)
     except GoMissingError as error:
-        return _missing(error)
-
-
-def _missing(error: "KubeLabError") -> "Kit":
-    """Skip where Go is missing; anything else is a failure, and so is that in CI."""
-    from fairlead_testkit.kubelab import GoMissingError
-
-    if not isinstance(error, GoMissingError):
-        raise error
-    if os.environ.get("CI") == "true":
-        pytest.fail(str(error), pytrace=False)
-    pytest.skip(str(error))
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
@@ -179,17 +170,7 @@ def kueue_lab(kube_lab: "KubeLab") -> "Iterator[KubeLab]":
 @pytest.fixture
 def kube_labs(kube_kit: "Kit") -> "Iterator[LabFactory]":
     """Starts labs of this test alone, with options: `kube_labs(LabOptions(gates={}))`."""
-    from fairlead_testkit.kubelab import KubeLab, LabOptions
+    from fairlead_testkit.kubelab import KubeLab
 
-    started: list[KubeLab] = []
-
-    def start(options: LabOptions) -> KubeLab:
-        lab = KubeLab(options, kit=kube_kit)
-        started.append(lab)
-        return lab.start()
-
-    try:
-        yield start
-    finally:
-        for lab in started:
-            lab.stop()
+    with contextlib.ExitStack() as stack:
+        yield lambda options: stack.enter_context(KubeLab(options, kit=kube_kit))

@@ -4,6 +4,7 @@ Where Slurm is not installed, tests with the marker `slurm` are skipped with a l
 CI=true is set it is installed before the first of them, and they fail where that cannot be.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -55,15 +56,5 @@ def slurm_labs(slurm_programs: None) -> "Iterator[SlurmLabFactory]":
     del slurm_programs
     from fairlead_testkit.slurmlab import SlurmLab
 
-    started: list[SlurmLab] = []
-
-    def start(options: "SlurmOptions") -> "SlurmLab":
-        lab = SlurmLab(options)
-        started.append(lab)
-        return lab.start()
-
-    try:
-        yield start
-    finally:
-        for lab in started:
-            lab.stop()
+    with contextlib.ExitStack() as stack:
+        yield lambda options: stack.enter_context(SlurmLab(options))
