@@ -10,9 +10,10 @@ from fairlead_testkit import command
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import all_wait, whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import ADMITTER, GPU, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.people import give_leave
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -103,7 +104,7 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
             assert "GPU-seconds idle" in shown
             assert "out of order" in asked(fleet, "top")
 
-            await clear(bus, "boost")
+            await give_leave(bus, "boost", cluster=KUBE_CLUSTER)
             for _ in range(GPUS):
                 await front_stands(bus, fixture)
                 end_oldest(fixture, log)

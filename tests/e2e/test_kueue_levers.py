@@ -12,12 +12,12 @@ from fairlead_contracts.messages.leave import LeverName
 from fairlead_testkit.admissions import full_queue
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, KubeObject, things
 from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.namespace_fixture import effective_priority
-from fairlead_testkit.people import say
+from fairlead_testkit.people import give_leave, say
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -114,7 +114,7 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
                 return any("no longer reads boosts" in steering.withheld for steering in found.steering)
 
             await eventually(withheld, 60, what="who asks for the queue is told")
-            await clear(bus, "priority")
+            await give_leave(bus, "priority", cluster=KUBE_CLUSTER)
 
             async def by_priority() -> bool:
                 places = (await whole_queue(bus, POOL)).places

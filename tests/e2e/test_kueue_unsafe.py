@@ -18,10 +18,10 @@ from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, clear, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import KubeLab, things
 from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.people import say
+from fairlead_testkit.people import give_leave, say
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -131,7 +131,7 @@ async def released_revoked_and_by_another_lever(bus: Bus, fixture: NamespaceFixt
     await bucket.delete(subjects.leave_key(KUBE_CLUSTER))
     await no_level_stands(fixture)
     await steered(bus, lambda one: "taken back by ann" in one.withheld, "who took the leave back is said")
-    await clear(bus, "boost")
+    await give_leave(bus, "boost", cluster=KUBE_CLUSTER)
     await front_stands(bus, fixture, FRONT)
 
     leave = Leave(cluster=KUBE_CLUSTER, lever="priority", at=datetime.now(UTC), replaced="boost")

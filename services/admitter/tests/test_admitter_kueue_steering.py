@@ -3,18 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import msgspec
 import pytest
 
 from fairlead_admitter.observe.expectations import FIGHT_ROUNDS
-from fairlead_bus import Bucket, Bus
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.base.codec import to_json, to_packed
+from fairlead_bus import Bus
+from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.messages.control import Mode
-from fairlead_contracts.messages.leave import Leave, LeverName
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.workloads import PRIORITY_BOOST
@@ -22,7 +20,7 @@ from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import a_queue
-from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer
+from fairlead_testkit.fake_cluster import DOCUMENT, POOL, FakeCluster, FakeScorer
 from fairlead_testkit.kube_fleet import level_patches
 from fairlead_testkit.kubelab import (
     ADMITTER,
@@ -31,7 +29,7 @@ from fairlead_testkit.kubelab import (
     KubeObject,
 )
 from fairlead_testkit.one_gpu_queue import OneGpuQueue
-from fairlead_testkit.people import put_policy, say
+from fairlead_testkit.people import give_leave, put_policy, say
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -123,11 +121,6 @@ async def state_queue(bus: Bus, queue: QueueState) -> None:
     await bus.publish(subject_of(queue), to_packed(msgspec.structs.replace(queue, rev=10**9)))
 
 
-async def clear(bus: Bus, lever: LeverName) -> None:
-    leave = Leave(cluster=CLUSTER, lever=lever, at=datetime.now(UTC))
-    await Bucket(bus, topology.POLICY).put(subjects.leave_key(CLUSTER), to_json(leave))
-
-
 @asynccontextmanager
 async def admitter_on(
     lab: KubeLab, run_admitter: RunAdmitter, **settings: object
@@ -168,7 +161,7 @@ async def test_levels_follow_a_decision_and_a_release_leaves_no_trace(
         await decide(scorer, watched, wanted)
         await eventually(lambda: "not cleared" in admitter.readiness.details().get("withheld", ""), 60)
         assert watched.marked() == []
-        await clear(bus, lever)
+        await give_leave(bus, lever)
         await follows(watched, wanted)
         await passes(admitter)
         assert sorted(watched.writes(mark)) == sorted(watched.marked()) != []
@@ -183,7 +176,7 @@ async def test_levels_follow_a_decision_and_a_release_leaves_no_trace(
 async def test_another_writer_is_corrected_and_a_fight_is_ended_with_an_alarm(
     watched: Watched, bus: Bus, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
-    await clear(bus, "boost")
+    await give_leave(bus, "boost")
     watched.add("a", "b", "c")
     order = watched.order()
     wanted = [order[2], order[0], order[1]]
@@ -221,7 +214,7 @@ async def fought(watched: Watched, admitter: Lifecycle, wanted: list[str]) -> in
 async def test_what_was_admitted_is_lifted_to_the_top_where_queues_preempt(
     watched: Watched, bus: Bus, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
-    await clear(bus, "boost")
+    await give_leave(bus, "boost")
     preemption = {"withinClusterQueue": "LowerPriority"}
     await state_queue(bus, a_queue(frontend="kueue", bands_by_class=True, rev=2, preemption=preemption))
     document: PolicyDocument = msgspec.structs.replace(DOCUMENT, preemption="protect")
@@ -270,7 +263,7 @@ def a_webhook_that_is_away(namespace: str) -> KubeObject:
 async def test_a_webhook_that_fails_for_one_namespace_keeps_no_other_from_its_order(
     watched: Watched, bus: Bus, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
-    await clear(bus, "boost")
+    await give_leave(bus, "boost")
     async with (
         watching(watched.lab, watched.cluster, bus, shared=watched) as bad,
         admitter_on(watched.lab, run_admitter) as admitter,
@@ -322,7 +315,7 @@ async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_wri
     run_admitter: RunAdmitter,
 ) -> None:
     lab = kueue_lab
-    await clear(bus, "boost")
+    await give_leave(bus, "boost")
     async with (
         watching(lab, cluster, bus) as watched,
         admitter_on(lab, run_admitter, lever_probe_seconds=1) as admitter,
@@ -369,14 +362,14 @@ async def test_a_leave_given_anew_for_the_lever_that_is_obeyed_ends_the_withhold
     run_admitter: RunAdmitter,
 ) -> None:
     await asyncio.to_thread(kueue_lab.restart_kueue, gates={"PriorityBoost": False})
-    await clear(bus, "boost")
+    await give_leave(bus, "boost")
     async with watching(kueue_lab, cluster, bus) as watched, admitter_on(kueue_lab, run_admitter) as admitter:
         watched.add("a", "b")
         wanted = watched.order()[::-1]
         # Asked at once, and not for the first time after minutes.
         await eventually(lambda: sample(admitter, "lever_ineffective") == 1, timeout=60.0)
         await decide(scorer, watched, wanted)
-        await clear(bus, "priority")
+        await give_leave(bus, "priority")
         await follows(watched, wanted)
         await eventually(lambda: "withheld" not in admitter.readiness.details(), 60)
 

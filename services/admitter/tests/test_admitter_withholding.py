@@ -13,14 +13,14 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.events import JobEvicted
-from fairlead_contracts.messages.leave import Leave, Revocation
+from fairlead_contracts.messages.leave import Revocation
 from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.messages.state import QueueState, State, subject_of
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOON, a_class, a_queue
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer
-from fairlead_testkit.people import put_policy, say
+from fairlead_testkit.people import give_leave, put_policy, say
 
 pytestmark = pytest.mark.integration
 
@@ -35,13 +35,6 @@ CLEARANCE_KEY = subjects.leave_key(CLUSTER)
 async def stated(bus: Bus, state: State) -> None:
     """A fact of the cluster, newer than all that were stated by hand."""
     await bus.publish(subject_of(state), to_packed(msgspec.structs.replace(state, rev=10**9 + next(_REVS))))
-
-
-async def cleared(bus: Bus) -> None:
-    """An operator gives leave to steer the cluster."""
-    await Bucket(bus, topology.POLICY).put(
-        CLEARANCE_KEY, to_json(Leave(cluster=CLUSTER, lever="boost", at=NOON))
-    )
 
 
 def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
@@ -83,7 +76,7 @@ async def test_nothing_is_written_to_a_cluster_without_leave_or_after_it_was_tak
         assert sample(admitter, "pool_withheld", pool=POOL) == 1
         assert cluster.writes == []
         assert "withheld" not in admitter.readiness.reasons()
-        await cleared(bus)
+        await give_leave(bus, "boost")
         await follows(cluster, uids[::-1])
         assert admitter.readiness.details().get("withheld") is None
         await Bucket(bus, topology.POLICY).delete(CLEARANCE_KEY)
@@ -101,7 +94,7 @@ async def test_where_a_level_could_preempt_the_policy_has_to_say_so(
         KUEUE, preemption={"withinClusterQueue": "LowerPriority"}
     )
     await stated(bus, preempting)
-    await cleared(bus)
+    await give_leave(bus, "boost")
     uids = await cluster.put("a", "b", "c")
     async with run_admitter() as admitter:
         await scorer.decide(cluster, uids[::-1])
@@ -118,7 +111,7 @@ async def test_levels_go_the_highest_first_when_a_queue_turns_unsafe_and_come_ba
     bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
-    await cleared(bus)
+    await give_leave(bus, "boost")
     uids = await cluster.put("a", "b", "c", "d")
     wanted = [uids[3], uids[2], uids[1], uids[0]]
     async with run_admitter() as admitter:
@@ -144,7 +137,7 @@ async def test_what_is_preempted_while_levels_stand_is_counted_and_told_apart_an
     bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
-    await cleared(bus)
+    await give_leave(bus, "boost")
     uids = await cluster.put("a", "b")
     async with run_admitter() as admitter:
         await scorer.decide(cluster, uids[::-1])
@@ -180,7 +173,7 @@ async def test_levels_go_when_leave_is_taken_back_and_stand_where_it_is_merely_g
     bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
-    await cleared(bus)
+    await give_leave(bus, "boost")
     uids = await cluster.put("a", "b", "c")
     async with run_admitter() as admitter:
         await scorer.decide(cluster, uids[::-1])
@@ -193,7 +186,7 @@ async def test_levels_go_when_leave_is_taken_back_and_stand_where_it_is_merely_g
         await Bucket(bus, topology.POLICY).put(subjects.revocation_key(CLUSTER), to_json(word))
         await says(admitter, "was taken back by ann")
         await eventually(lambda: cluster.levels() == {}, on=cluster.changed, what="no level is left")
-        await cleared(bus)
+        await give_leave(bus, "boost")
         await follows(cluster, uids[::-1])
 
 
@@ -202,7 +195,7 @@ async def test_a_job_above_its_class_is_lowered_and_each_class_keeps_its_band(
 ) -> None:
     await stated(bus, KUEUE)
     await stated(bus, a_class(name="urgent", value=3_000_000))
-    await cleared(bus)
+    await give_leave(bus, "boost")
     uids = await cluster.put("a", "b")
     # It names a class that its tenant was not granted.
     uids += await cluster.put("taken", requested_class="urgent", base=3_000_000, level=3_000_000)
@@ -218,7 +211,7 @@ async def test_classes_that_stand_the_wrong_way_round_are_named(
     bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
-    await cleared(bus)
+    await give_leave(bus, "boost")
     await stated(bus, a_class(name="urgent", value=5000))
     await stated(bus, a_class(name="approved", value=9000))
     uids = await cluster.put("a", "b")

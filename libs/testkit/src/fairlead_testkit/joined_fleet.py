@@ -5,9 +5,10 @@ from pathlib import Path
 
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, clear
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER
 from fairlead_testkit.kubelab import ADMITTER, WATCHER, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.people import give_leave
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.slurm_fleet import POLL_SECONDS
@@ -39,8 +40,8 @@ class JoinedFleet(ProcessFleet):
     async def prepare(self, bus: Bus) -> None:
         """Prepares as the base does, with the leave to steer both."""
         await super().prepare(bus)
-        await clear(bus, "boost")
-        await clear(bus, "site-factor", cluster=SLURM_CLUSTER)
+        await give_leave(bus, "boost", cluster=KUBE_CLUSTER)
+        await give_leave(bus, "site-factor", cluster=SLURM_CLUSTER)
 
     def _plan(self) -> list[ServiceProcess]:
         bridge = {

@@ -1,20 +1,18 @@
 """A whole Fairlead beside a real Kubernetes with Kueue: watcher, scorers and admitter as processes."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from fairlead_bus import Bucket, Bus
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.leave import Leave, LeverName
+from fairlead_bus import Bus
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, AuditLine, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
+from fairlead_testkit.people import give_leave
 from fairlead_testkit.process_fleet import ProcessFleet
 
 KUBE_CLUSTER = "lab"
@@ -58,7 +56,7 @@ class KubeFleet(ProcessFleet):
         """Prepares as the base does, with the leave to steer."""
         await super().prepare(bus)
         if self._lever is not None:
-            await clear(bus, self._lever)
+            await give_leave(bus, self._lever, cluster=KUBE_CLUSTER)
 
     def own_settings(self, service: str) -> Mapping[str, object]:
         """Adds to the base's: who talks to Kubernetes does so as its own user."""
@@ -69,12 +67,6 @@ class KubeFleet(ProcessFleet):
             own["frontend"] = "kueue"
             own["template_annotation_prefixes"] = [f"{RUN_SECONDS.partition('/')[0]}/"]
         return own
-
-
-async def clear(bus: Bus, lever: LeverName, *, cluster: str = KUBE_CLUSTER) -> None:
-    """Give leave to steer the cluster, as `fairlead doctor` does."""
-    leave = Leave(cluster=cluster, lever=lever, at=datetime.now(UTC), by="test")
-    await Bucket(bus, topology.POLICY).put(subjects.leave_key(cluster), to_json(leave))
 
 
 async def all_placed(bus: Bus, fixture: NamespaceFixture) -> None:

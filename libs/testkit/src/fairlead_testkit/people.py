@@ -1,9 +1,12 @@
-"""Deeds of people on a Fairlead from outside: operators put policies and say a word, senders submit."""
+"""Deeds of people on a Fairlead from outside: operators put policies, give leave and say a word, senders submit."""
+
+from datetime import UTC, datetime
 
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import encode_document
 from fairlead_testkit.builders import a_control
@@ -17,6 +20,12 @@ async def put_policy(bus: Bus, document: PolicyDocument) -> int:
 async def say(bus: Bus, mode: Mode, pool: str | None = None) -> None:
     """An operator's word on a pool, or on all."""
     await Bucket(bus, topology.POLICY).put(subjects.control_key(pool), to_json(a_control(mode=mode)))
+
+
+async def give_leave(bus: Bus, lever: LeverName, *, cluster: str = "c1") -> None:
+    """Give leave to steer a cluster, as `fairlead doctor` does."""
+    leave = Leave(cluster=cluster, lever=lever, at=datetime.now(UTC), by="test")
+    await Bucket(bus, topology.POLICY).put(subjects.leave_key(cluster), to_json(leave))
 
 
 async def submit(

@@ -9,7 +9,7 @@ from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import clear
+from fairlead_testkit.people import give_leave
 from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.slurmlab import CLUSTER, SlurmLab
 
@@ -50,7 +50,7 @@ class SlurmFleet(ProcessFleet):
     async def prepare(self, bus: Bus) -> None:
         """Prepares as the base does, with the leave to steer."""
         await super().prepare(bus)
-        await clear(bus, "site-factor", cluster=CLUSTER)
+        await give_leave(bus, "site-factor", cluster=CLUSTER)
 
     def own_settings(self, service: str) -> Mapping[str, object]:
         """Adds to the base's: the bridge is told where Slurm is."""
