@@ -11,8 +11,8 @@ Never shipped: import-linter keeps it out of every other member. What a test nee
 - everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `chaos_load`, `proxy`; what became
   of each job after that: `audit`.
 
-All of them stand on `nats_server` (or `nats_cluster`, `container`), run services by `bus_harness.serving` (in this process) or `process`, act as
-`people` do, and wait by `awaiting`. `plugin` gives pytest the server as a fixture, and hypothesis its profiles.
+All of them stand on `nats_server` (or `nats_cluster`, `container`), run services by `bus_harness.serving` (in this process) or `process`, and
+`fairlead up` by `local_instance`; each process is an `own_process`. They act as `people` do, run tasks `beside` a block, and wait by `awaiting`. `plugin` gives pytest the server as a fixture, and hypothesis its profiles.
 """
 
 from fairlead_testkit.awaiting import NeverHappenedError, eventually

@@ -1,4 +1,4 @@
-"""What runs beside a test: tasks for the time of a block."""
+"""Tasks beside a block of a test: begun with it, cancelled at its end."""
 
 import asyncio
 import contextlib
