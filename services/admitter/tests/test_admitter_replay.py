@@ -1,8 +1,13 @@
 """The planner decides from what it is told alone: a log of that, played again, gives the same plans byte for byte."""
 
+import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -46,6 +51,8 @@ from fairlead_testkit.cases import cases
 POOL = "c1/gpu"
 SECOND = 1_000_000
 WINDOW = 6
+HELD_PART = 0.4
+"""Part of the waiting jobs that are held before they start."""
 QUEUE = a_queue(strategy="BestEffortFIFO", quotas=[FlavorQuota(flavor="a", nominal={"nvidia.com/gpu": 8000})])
 
 
@@ -62,6 +69,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that each of them takes."""
     news: bool = True
     """Whether it happened just now."""
+
+
+LOGS = msgspec.msgpack.Decoder(list[tuple[str, list[Turn]]])
+"""Logs, each with the mode of its policy."""
 
 
 class Replica:
@@ -197,6 +208,10 @@ class ReplicaDay:
             )
             return self.stated(job)
         charged = {"a": found.demand}
+        if found.phase is Phase.HELD:
+            return self.stated(found, phase=Phase.WAITING)
+        if found.phase is Phase.WAITING and self._dice.random() < HELD_PART:
+            return self.stated(found, phase=Phase.HELD)
         if found.phase is Phase.WAITING:
             return self.stated(found, phase=Phase.RUNNING, started=NOW, charged=charged)
         return self.stated(found, phase=Phase.ENDED)
@@ -253,6 +268,34 @@ def test_a_log_of_what_went_in_gives_the_same_plans_again(dice: random.Random, c
     again = Replica(mode)
     turns = msgspec.msgpack.decode(kept, type=list[Turn])
     assert [told_of(again.turn(turn)) for turn in turns] == [plan for _, plan in log]
+
+
+def digest(logs: bytes) -> str:
+    """Digest of all that is planned where these logs are played."""
+    found = sha256()
+    for mode, turns in LOGS.decode(logs):
+        replica = Replica(mode)
+        for turn in turns:
+            found.update(told_of(replica.turn(turn)))
+    return found.hexdigest()
+
+
+@pytest.mark.integration
+def test_logs_give_the_same_plans_in_another_process(tmp_path: Path) -> None:
+    logs = [
+        (mode, [turn for turn, _ in ReplicaDay(random.Random(seed), mode).turns(40)])
+        for seed in range(4)
+        for mode in ("advise", "reserve")
+    ]
+    (tmp_path / "logs").write_bytes(kept := msgspec.msgpack.encode(logs))
+    played = [
+        subprocess.run(
+            [sys.executable, __file__, str(tmp_path / "logs")],
+            env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+        ).stdout.strip()
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert played == [digest(kept)] * 2
 
 
 def test_the_machines_own_clock_has_no_say() -> None:
@@ -434,3 +477,7 @@ def test_without_leave_turns_rest_where_many_start_on_a_machine_without_cpu_to_s
     steered.replica.cpu_wait = 1.0
     steered.turn(1.0, *steered.start_all(400), *steered.waiting, landed=False)
     assert steered.replica.rest() == 0.0, "its answers will tell"
+
+
+if __name__ == "__main__":
+    print(digest(Path(sys.argv[1]).read_bytes()))  # noqa: T201 # read by the test
