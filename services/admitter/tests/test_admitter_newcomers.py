@@ -14,7 +14,7 @@ from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.levels.window import Extent, Window
-from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
+from fairlead_testkit.builders import NOW, a_decision, a_front, a_job, a_place, a_queue
 
 CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=1000))]
 CARD = 1000
@@ -77,7 +77,7 @@ def test_who_starts_or_goes_is_no_newcomer_and_who_only_changes_does_not_become_
 
 def window_of(jobs: list[JobState], waiting: int, extent: Extent) -> Window[Ranked]:
     places = [a_place(uid=job.uid) for job in jobs]
-    origins = {job.uid: DecisionOrigin(a_decision(), "c1", "main") for job in jobs}
+    origins = {job.uid: DecisionOrigin(a_decision(), a_front()) for job in jobs}
     return take_front(MergedHeads(places, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent)
 
 
@@ -101,7 +101,7 @@ def test_a_window_holds_what_may_start_together_when_one_job_ends() -> None:
 def test_a_window_over_several_queues_holds_places_of_each_or_of_all_together() -> None:
     jobs = [a_job(f"{queue}{number}", queue=queue) for number in range(3) for queue in ("x", "y", "z")]
     places = [a_place(uid=job.uid) for job in jobs]
-    origins = {job.uid: DecisionOrigin(a_decision(), "c1", job.queue) for job in jobs}
+    origins = {job.uid: DecisionOrigin(a_decision(), a_front(queue=job.queue)) for job in jobs}
     front = MergedHeads(places, origins, whole=True)
 
     def size(waiting: int, *, across: bool) -> int:

@@ -19,7 +19,7 @@ from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand, common_band
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.window import Extent
-from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
+from fairlead_testkit.builders import NOW, a_decision, a_front, a_job, a_place, a_queue
 
 BAND = Band(default=0, lowest=1, highest=1000)
 ONE_BAND = [ClassBand(band=BAND)]
@@ -60,7 +60,7 @@ class Cluster:
 
     def window(self, places: Sequence[Place], size: int, waiting: int = 0, most: int = 0) -> list[Ranked]:
         decision = a_decision()
-        origins = {place.uid: DecisionOrigin(decision, "c1", "main") for place in places}
+        origins = {place.uid: DecisionOrigin(decision, a_front()) for place in places}
         beginning = MergedHeads(list(places), origins, whole=True)
         return take_front(
             beginning, {"main": waiting or len(places)}, self.facts, Extent(least=size, most=most or size)
@@ -229,8 +229,8 @@ def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
     facts.apply({subject_of(job): job for job in jobs})
     decision = a_decision()
     places = [a_place(uid=job.uid) for job in jobs]
-    origins = {job.uid: DecisionOrigin(decision, "c1", job.queue) for job in jobs}
-    origins["elsewhere"] = DecisionOrigin(decision, "c2", "r")
+    origins = {job.uid: DecisionOrigin(decision, a_front(queue=job.queue)) for job in jobs}
+    origins["elsewhere"] = DecisionOrigin(decision, a_front(cluster="c2", queue="r"))
     merged = [a_place(uid="elsewhere"), *places]
 
     def taken(waiting: dict[str, int]) -> list[str]:

@@ -50,19 +50,19 @@ def _candidates(
 ) -> Iterator[Candidate[Ranked, str]]:
     taken: set[str] = set()
     for rank, place in enumerate(beginning.places):
-        origin = beginning.origins[place.uid]
-        if origin.cluster != facts.cluster:
+        front = beginning.origins[place.uid].front
+        if front.cluster != facts.cluster:
             continue
         job = facts.job(place.uid)
         # A job whose tenant changed is in two shards' fronts until the old one's owner has decided, too.
         if job is None or job.phase is not Phase.WAITING or job.uid in taken:
-            yield Candidate(origin.queue, None, apart=origin.flavorless)
+            yield Candidate(front.queue, None, apart=bool(front.flavorless))
         else:
             taken.add(job.uid)
             yield Candidate(
-                origin.queue,
+                front.queue,
                 Ranked(rank, place, job),
                 job.demand,
                 counts=not (job.flavorless or left_alone(job)),
-                apart=origin.flavorless,
+                apart=bool(front.flavorless),
             )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.messages.decisions import Basis, Decision, Place
+from fairlead_contracts.messages.decisions import Basis, Decision, Front, Place
 from fairlead_contracts.messages.members import MemberLease
 
 
@@ -67,13 +67,10 @@ class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecisionOrigin(NamedTuple):
-    """The decision that placed a job, and the queue that it placed it in."""
+    """The decision that placed a job, and the front that it placed it in."""
 
     decision: Decision
-    cluster: str
-    queue: str
-    flavorless: bool = False
-    """Whether the job stood among those that no flavor takes."""
+    front: Front
 
 
 class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +88,7 @@ class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
     def parts(self) -> list[tuple[DecisionOrigin, list[Place]]]:
         """The places of every queue's front of every shard, and where they come from: the parts of one merge."""
         return [
-            (DecisionOrigin(decision, front.cluster, front.queue, bool(front.flavorless)), front.places)
+            (DecisionOrigin(decision, front), front.places)
             for decision in self.decisions
             for front in decision.fronts
             if front.places
