@@ -26,6 +26,11 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     shortened: bool = False
     """Whether fronts or standings were cut to keep the payload limit."""
 
+    @property
+    def startable_fronts(self) -> list[Front]:
+        """The fronts of jobs that some flavor takes; the frontend passes the others by."""
+        return [front for front in self.fronts if not front.flavorless]
+
 
 class DecisionStamp(msgspec.Struct, frozen=True, kw_only=True):
     """The author of a decision, and the state that it was made from: the part that differs between equal decisions."""

@@ -99,8 +99,8 @@ class FairnessMetrics(Collector):
     def _tell_heads(self, family: GaugeMetricFamily, pool: str, contents: Iterable[Content]) -> None:
         held: dict[str, int] = dict.fromkeys((_SHARE, "saturated", "weight", "held", "asked", "beyond"), 0)
         for content in contents:
-            for front in content.fronts:
-                for head in () if front.flavorless else front.places[:1]:
+            for front in content.startable_fronts:
+                for head in front.places[:1]:
                     held[hindrance(head)] += 1
         for why, number in held.items():
             family.add_metric([pool, why], number)

@@ -119,8 +119,7 @@ class ScorerRecord:
             state_seq=decided.state_seq,
             fronts={
                 f"{front.cluster}/{front.queue}": [place.id for place in front.places[:10]]
-                for front in decided.content.fronts
-                if not front.flavorless
+                for front in decided.content.startable_fronts
             },
         )
 
