@@ -23,7 +23,7 @@ from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPoo
 from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.entitlements import Weights, in_relation
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 
 TENANTS = 200
@@ -66,7 +66,7 @@ def a_job(number: int, rng: random.Random) -> WaitingJob:
             "memory": rng.randrange(1, 256) * GIB,
             "nvidia.com/gpu": gpus * 1000,
         },
-        queue=("c1", f"queue-{number % 4}"),
+        queue=JobQueue("c1", f"queue-{number % 4}"),
     )
 
 
@@ -188,7 +188,7 @@ def made_snapshot(count: int) -> Snapshot:
                 submitted=job.submitted,
                 queue_time=job.submitted,
                 frontend="kueue",
-                queue=job.queue[1],
+                queue=job.queue.name,
             )
             for job in jobs
         ],

@@ -12,7 +12,7 @@ from bench_order import NOW, TENANTS, a_job, best, loaded, rules
 
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.entitlements import Weights, in_relation
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 
 ORGANISATIONS = 20
@@ -42,7 +42,7 @@ def complementary(count: int, teams: int) -> tuple[PoolFacts, Callable[[int], Wa
     def a_job_of(number: int) -> WaitingJob:
         job = a_job(number, rng)
         demand = job.demand if rng.random() < 0.6 else {"cpu": rng.choice([1000, 4000])}  # noqa: PLR2004
-        return msgspec.structs.replace(job, tenant=rng.choice(names), demand=demand, queue=("c", "q"))
+        return msgspec.structs.replace(job, tenant=rng.choice(names), demand=demand, queue=JobQueue("c", "q"))
 
     pool.wait_all([a_job_of(number) for number in range(count)])
     for number in range(30):

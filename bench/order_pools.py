@@ -11,7 +11,7 @@ from fairlead_contracts.base.instants import DAY, Micros
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.rules.entitlements import Weights, in_relation
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 
 NOW: Micros = 1_760_000_000_000_000
@@ -166,5 +166,5 @@ def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
             job_class=_CLASSES[rank // 2],
             submitted=submitted,
             demand=dict(zip(pool.rules.resources, asked, strict=True)),
-            queue=("c1", "queue-0"),
+            queue=JobQueue("c1", "queue-0"),
         )

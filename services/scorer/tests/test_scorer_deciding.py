@@ -7,7 +7,7 @@ from fairlead_contracts.base.instants import HOUR
 from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.state import JobState, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_scorer.decide.decision import Content, DecisionStamp, decide, same, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
@@ -98,7 +98,7 @@ def a_waiting(pool: ScoredPool) -> WaitingJob:
         job_class=place.job_class,
         submitted=place.submitted,
         demand=place.demand,
-        queue=("c1", "main"),
+        queue=JobQueue("c1", "main"),
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.order.pool_facts import PoolFacts
+from fairlead_policy.rules.jobs import JobQueue
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job
@@ -166,7 +167,7 @@ def test_the_flips_of_a_front_are_foretold_from_the_front_alone() -> None:
                     tenant=f"t{rng.randrange(4)}",
                     submitted=rng.randrange(25),
                     demand={"gpu": rng.randrange(4)},
-                    queue=("c", f"q{rng.randrange(2)}"),
+                    queue=JobQueue("c", f"q{rng.randrange(2)}"),
                 )
             )
         now = rng.randrange(10)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.saturation import used_up
@@ -66,7 +66,7 @@ jobs = st.builds(
     job_class=st.sampled_from(CLASSES),
     submitted=st.integers(0, 9),
     demand=demands,
-    queue=st.sampled_from([("c", "q1"), ("c", "q2")]),
+    queue=st.sampled_from([JobQueue("c", "q1"), JobQueue("c", "q2")]),
     override=st.sampled_from([None, None, None, 2.0]),
 )
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from fairlead_policy.exact.scoring import Scores
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job
 
 CLASSES = ("urgent", "normal")
 TENANTS = ("ada", "bob")
@@ -55,7 +55,7 @@ def test_what_is_told_many_times_before_somebody_looks_is_as_if_told_at_once() -
         if uid.endswith("5"):
             facts.forget(uid)
     waiting = [uid for uid in jobs if not uid.endswith("5")]
-    assert facts.snapshot.waiting() == {("c", "q"): len(waiting)}
+    assert facts.snapshot.waiting() == {THE_QUEUE: len(waiting)}
     expected = PoolFacts(facts.rules)
     expected.wait_all(jobs[uid] for uid in waiting)
     assert facts.at(0).uids() == expected.at(0).uids()
@@ -108,7 +108,7 @@ def _any_job(uid: str, dice: random.Random, *, sparse: bool) -> WaitingJob:
         job_class="urgent" if dice.random() < 0.01 else "normal",
         submitted=dice.randrange(5_000),
         demand={"gpu": dice.randint(1, 4)},
-        queue=("c", "seldom") if sparse and dice.random() < 0.002 else ("c", "q"),
+        queue=JobQueue("c", "seldom" if sparse and dice.random() < 0.002 else "q"),
     )
 
 

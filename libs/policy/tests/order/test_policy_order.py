@@ -11,13 +11,13 @@ from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job
 
 TENANTS = ("ada", "bob", "cyd", "dan")
 CLASSES = ("urgent", "normal")
-QUEUES = (("c1", "q1"), ("c1", "q2"), ("c2", "q1"))
+QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"), JobQueue("c2", "q1"))
 
 
 def uids(places: Sequence[Place]) -> list[str]:
@@ -58,7 +58,7 @@ def test_equal_tags_of_unlike_floats_tie_in_orders_and_fronts() -> None:
             order.wait(job(newer, newer, submitted=5))
             order.wait(job(older, older, submitted=4))
             assert uids(order.at(0).places()[:]) == [older, newer]
-            assert uids(order.at(0).front(1)["c", "q"]) == [older]
+            assert uids(order.at(0).front(1)[THE_QUEUE]) == [older]
     assert unlike > 5
 
 
@@ -190,7 +190,7 @@ def test_thousands_of_equal_jobs_of_equal_tenants_stay_quick_and_exact() -> None
         order.wait(one)
     places = order.at(0).places()[:]
     assert places == sorted(places, key=lambda place: sort_key(place, rules, 0))
-    assert uids(order.at(0).front(100)["c", "q"]) == uids(places[:100])
+    assert uids(order.at(0).front(100)[THE_QUEUE]) == uids(places[:100])
 
 
 def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards() -> None:

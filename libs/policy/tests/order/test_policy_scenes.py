@@ -16,14 +16,14 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.tree_scenes import TreeScene, by_brute_force, order_before_changes, pool
 from fairlead_testkit.waiting import a_waiting_job
 
 CLASSES = ("urgent", "normal")
-QUEUES = (("c1", "q1"), ("c1", "q2"), ("c2", "q1"))
+QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"), JobQueue("c2", "q1"))
 TENANTS = ("ada", "bob", "cyd", "dan")
 RESOURCES = ("cpu", "gpu", "memory")
 LEAVES = ("a", "b", "c", "d", "e")
@@ -113,7 +113,7 @@ def rules_of_a_tree(rng: random.Random) -> PoolRules:
     )
 
 
-def job_in_a_tree(rng: random.Random, uid: str, queue: tuple[str, str], **changed: Any) -> WaitingJob:  # noqa: ANN401 # by name
+def job_in_a_tree(rng: random.Random, uid: str, queue: JobQueue, **changed: Any) -> WaitingJob:  # noqa: ANN401 # by name
     plain = a_waiting_job(
         uid,
         tenant=rng.choice(LEAVES),

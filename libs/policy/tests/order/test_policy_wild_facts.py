@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
 
@@ -81,7 +81,7 @@ def wild_job(rng: random.Random, uid: str) -> WaitingJob:
         submitted=rng.choice(INSTANTS) + rng.randrange(3),
         # A place repeats it, so it is bounded where facts are read: see `Rulebook.waiting_job`.
         demand={name: max(min(amount, 2**64 - 1), -(2**63)) for name, amount in wild_amounts(rng).items()},
-        queue=rng.choice([("c", "q"), ("", "")]),
+        queue=rng.choice([JobQueue("c", "q"), JobQueue("", "")]),
         override=rng.choice([None, None, 1e-6, 1e9, 0.1]),
     )
 

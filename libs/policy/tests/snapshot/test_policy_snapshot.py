@@ -26,7 +26,7 @@ from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.explain.reasons import terms_in_words
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.levels import PLAIN_BAND, plan_snapshot_levels, steering_of, window_of
@@ -379,7 +379,7 @@ def live_order(pool: str, capacity: dict[str, int]) -> list[str]:
             order.wait(
                 WaitingJob(
                     uid=job.uid, scope=job.scope, id=job.id, tenant=tenant, job_class=job_class,
-                    submitted=job.submitted, demand=job.demand, queue=(job.cluster, job.queue),
+                    submitted=job.submitted, demand=job.demand, queue=JobQueue(job.cluster, job.queue),
                 )
             )  # fmt: skip
     return [place.uid for place in order.at(NOW).places()]

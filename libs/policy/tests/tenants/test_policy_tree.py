@@ -9,11 +9,11 @@ import msgspec
 
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 
-QUEUES = (("c1", "q1"), ("c1", "q2"))
+QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"))
 
 
 def uids(places: Sequence[Place]) -> list[str]:

@@ -14,7 +14,7 @@ from fairlead_policy.rules.pool_rules import FULL, PoolRules
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
 from fairlead_testkit.cases import cases
 from fairlead_testkit.saturation import used_up
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job
 
 RULES = PoolRules(capacity={"cpu": 40_000, "gpu": 10_000}, classes=("normal",), rescaled=True)
 CARD = 1000
@@ -196,7 +196,7 @@ def starts_of_the_sibling(held: int, *, decoy: bool = False) -> int:
         order.forget(over)
         takes = [{"gpu": held * CARD}, *running.values()]
         order.set_rules(replace(rules, saturated=used_up(rules, takes, waiting)))
-        front = order.at(0).front(STARTS)[("c", "q")]
+        front = order.at(0).front(STARTS)[THE_QUEUE]
         head = next(place for place in front if "cpu" in place.demand)
         start(head.uid, head.tenant)
         found[head.tenant] += 1

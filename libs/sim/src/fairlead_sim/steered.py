@@ -11,6 +11,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.ties import Tie, TieIndex, tie_of
 from fairlead_policy.order.pool_facts import PoolFacts
+from fairlead_policy.rules.jobs import JobQueue
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.config import QueueConfig
@@ -56,7 +57,7 @@ class SteeredPool:
         for job in changes.jobs.values():
             self._observe(job)
         fronts = self._order.at(now).front(self._rulebook.document.window)
-        window = [self._waiting[place.uid] for place in fronts.get((_CLUSTER, self._queue.name), [])]
+        window = [self._waiting[place.uid] for place in fronts.get(JobQueue(_CLUSTER, self._queue.name), [])]
         return self._write(window)
 
     def order(self, now: Micros) -> list[Place]:

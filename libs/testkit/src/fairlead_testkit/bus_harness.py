@@ -33,7 +33,7 @@ from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, SUBMIT, submit_durable, topology
 from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import JobQueueName
+from fairlead_policy.rules.jobs import JobQueue
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_runtime.lifecycle import Lifecycle
@@ -210,9 +210,10 @@ class BusHarness:
         basis = Basis(policy=self.revision, capacity=dict(expected.rules.capacity))
         if len(shards) != self.document.shards or any(decision.basis != basis for decision in shards):
             return None
-        parts: dict[JobQueueName, list[list[Place]]] = {}
+        parts: dict[JobQueue, list[list[Place]]] = {}
         for front in (front for decision in shards for front in decision.fronts):
-            parts.setdefault((front.cluster, front.queue), []).append(front.places)
+            queue = JobQueue(front.cluster, front.queue, bool(front.flavorless))
+            parts.setdefault(queue, []).append(front.places)
         return self._encoded({key: merge_places(found, expected.rules, NOW) for key, found in parts.items()})
 
     def expected(self, pool: str = "c1/gpu") -> bytes:
@@ -253,7 +254,7 @@ class BusHarness:
                 _count(order, book, msgspec.structs.replace(job, demand=weighs))
         return order
 
-    def _encoded(self, fronts: Mapping[JobQueueName, Iterable[Place]]) -> bytes:
+    def _encoded(self, fronts: Mapping[JobQueue, Iterable[Place]]) -> bytes:
         window = self.document.window
         return msgspec.msgpack.encode(
             [(key, list(places)[:window]) for key, places in sorted(fronts.items())]

@@ -6,10 +6,9 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.contention import ByFormula, ContendingJob
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job
 
 SLOTS = "nvidia.com/gpu"
-_QUEUE = ("cluster", "queue")
 
 
 class ByCore:
@@ -27,9 +26,7 @@ class ByCore:
         """The job waits."""
         self._jobs[job.uid] = job
         self.core.wait(
-            a_waiting_job(
-                job.uid, tenant=job.tenant, submitted=job.submitted, demand=demand(job.size), queue=_QUEUE
-            )
+            a_waiting_job(job.uid, tenant=job.tenant, submitted=job.submitted, demand=demand(job.size))
         )
 
     def start(self, job: ContendingJob) -> None:
@@ -43,7 +40,7 @@ class ByCore:
 
     def in_order(self, now: Micros) -> Iterator[ContendingJob]:
         """The front first: the whole order is asked for where somebody looks beyond it."""
-        front = self.core.at(now).front(1).get(_QUEUE)
+        front = self.core.at(now).front(1).get(THE_QUEUE)
         if not front:
             return
         yield self._jobs[front[0].uid]

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.rules.jobs import JobQueueName, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
+
+THE_QUEUE = JobQueue("c", "q")
+"""The queue of all jobs that are said without one."""
 
 
 def a_waiting_job(
@@ -13,7 +16,7 @@ def a_waiting_job(
     job_class: str = "normal",
     submitted: Micros = 0,
     demand: Mapping[str, int],
-    queue: JobQueueName = ("c", "q"),
+    queue: JobQueue = THE_QUEUE,
     override: float | None = None,
 ) -> WaitingJob:
     """A job with names made of its uid and its tenant."""

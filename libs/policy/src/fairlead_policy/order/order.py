@@ -15,7 +15,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.order.view import TopLevelView
-from fairlead_policy.rules.jobs import JobQueueName, OwnJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.service_order import ServiceOrder
@@ -35,7 +35,7 @@ class Order:
         """The rules that the pool is scored by."""
         return self.snapshot.rules
 
-    def front(self, window: int, tenants: Iterable[str] | None = None) -> dict[JobQueueName, list[Place]]:
+    def front(self, window: int, tenants: Iterable[str] | None = None) -> dict[JobQueue, list[Place]]:
         """The first `window` places of each queue that has waiting jobs, of these tenants or all."""
         view = self._view(tenants, window)
         if not len(view.jobs.columns.queue):

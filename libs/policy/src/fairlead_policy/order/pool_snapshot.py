@@ -12,7 +12,7 @@ from itertools import chain
 from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.order.front_columns import FrontColumns
-from fairlead_policy.rules.jobs import JobQueueName, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
@@ -174,9 +174,9 @@ class PoolSnapshot:
             for name, top in tops
         ]
 
-    def waiting(self, tenants: Iterable[str] | None = None) -> dict[JobQueueName, int]:
+    def waiting(self, tenants: Iterable[str] | None = None) -> dict[JobQueue, int]:
         """The number of jobs of these tenants, or of all, that wait in each queue."""
-        counts: Counter[JobQueueName] = Counter()
+        counts: Counter[JobQueue] = Counter()
         for queue in self.tenant_queues(tenants):
             counts.update(queue.waiting_by_queue)
         return dict(sorted(counts.items()))

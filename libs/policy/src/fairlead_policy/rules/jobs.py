@@ -1,13 +1,19 @@
 """A waiting job, as far as its order goes."""
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
 
-type JobQueueName = tuple[str, str] | tuple[str, str, Literal["flavorless"]]
-"""Name of a queue: (cluster, queue). Those of its jobs that no flavor takes stand apart: nobody waits for them."""
+
+class JobQueue(msgspec.Struct, frozen=True, order=True, gc=False):
+    """A queue as an order sees it. Its jobs that no flavor takes are a queue of their own: nobody waits for them."""
+
+    cluster: str
+    name: str
+    flavorless: bool = False
+    """Whether it holds the jobs that no flavor takes."""
 
 
 class OwnJob(Protocol):
@@ -62,7 +68,7 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     submitted: Micros
     demand: dict[str, int]
     """Demand of the whole job by resource, base units."""
-    queue: JobQueueName
+    queue: JobQueue
     override: float | None = None
     """A granted number in place of its class's weight, where classes are not strict."""
 
@@ -71,10 +77,10 @@ class QueueNumbers:
     """Numbers of a pool's queues, so that arrays can hold them. A queue keeps its number."""
 
     def __init__(self) -> None:
-        self.queues: list[JobQueueName] = []
-        self._numbers: dict[JobQueueName, int] = {}
+        self.queues: list[JobQueue] = []
+        self._numbers: dict[JobQueue, int] = {}
 
-    def number(self, queue: JobQueueName) -> int:
+    def number(self, queue: JobQueue) -> int:
         """The queue's number."""
         found = self._numbers.get(queue)
         if found is None:

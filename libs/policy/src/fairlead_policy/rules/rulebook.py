@@ -12,7 +12,7 @@ from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
 from fairlead_policy.rules.entitlements import Entitlements, Weights, as_stated, in_relation
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules, exactly
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class Rulebook:
             job_class=self.class_of(job, tenant).job_class,
             submitted=job.submitted,
             demand=_stated(job.demand),
-            queue=(job.cluster, job.queue, "flavorless") if job.flavorless else (job.cluster, job.queue),
+            queue=JobQueue(job.cluster, job.queue, bool(job.flavorless)),
             override=self.override_of(job, job.priority_override, tenant),
         )
 

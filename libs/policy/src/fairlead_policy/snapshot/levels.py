@@ -19,7 +19,6 @@ from fairlead_policy.levels.plan import Band, LabelledJob
 from fairlead_policy.levels.ties import Tie, tie_of, tied_within
 from fairlead_policy.levels.window import Candidate, Extent, take_window
 from fairlead_policy.levels.withholding import why_crossed, why_preempting
-from fairlead_policy.rules.jobs import JobQueueName
 from fairlead_policy.snapshot.ordering import OrderedPool
 
 _PLAIN_QUEUE = QueueState(cluster="", epoch=0, rev=0, name="", pool="", frontend="")
@@ -202,11 +201,7 @@ class _OnPaper:
 
 
 def window_of(ordered: Sequence[SnapshotJob], size: int) -> int:
-    """The number of these jobs that are labelled: see `take_window`."""
-    waiting = Counter(map(_queue, ordered))
-    candidates = (Candidate(_queue(job), job) for job in ordered)
+    """The number of these jobs, all of one frontend, that are labelled: see `take_window`."""
+    waiting = Counter(job.queue for job in ordered)
+    candidates = (Candidate(job.queue, job) for job in ordered)
     return len(take_window(candidates, waiting, Extent(least=size, most=size)).jobs)
-
-
-def _queue(job: SnapshotJob) -> JobQueueName:
-    return job.cluster or job.frontend, job.queue

@@ -16,7 +16,7 @@ from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.order.position_columns import PositionColumns, PositionParts
 from fairlead_policy.order.positions import Positions
-from fairlead_policy.rules.jobs import PlacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, PlacedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.card_shares import with_card_shares
@@ -159,7 +159,7 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
         job_class=job.job_class,
         submitted=job.submitted,
         demand=job.demand,
-        queue=(job.cluster or job.frontend, job.queue),
+        queue=JobQueue(job.cluster or job.frontend, job.queue),
         override=job.priority_override,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.rules.jobs import JobQueueName, PlacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, PlacedJob, WaitingJob
 from fairlead_policy.tenants.sorted_jobs import OwnLines, SortedJobs, own_key, sorted_jobs
 
 _NOBODY: Mapping[str, WaitingJob] = {}
@@ -110,7 +110,7 @@ class OwnLine:
         return OwnLine(self._measure, _KnownParts(known.lines, known.number, left, {**unsorted, **come}))
 
     @cached_property
-    def waiting_by_queue(self) -> Mapping[JobQueueName, int]:
+    def waiting_by_queue(self) -> Mapping[JobQueue, int]:
         """The number of waiting jobs in each queue."""
         known, queues = self._known, self._measure.queues.queues
         found = np.bincount(known.sorted.columns().queue).tolist()

@@ -16,15 +16,13 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
 from fairlead_policy.exact.scoring import NUMBERS, JobColumns, Measure, lacking_of
-from fairlead_policy.rules.jobs import JobQueueName, OwnJob, PlacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, PlacedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
 _KEY_BITS = 63
 
 
-def _columns_of(
-    jobs: Sequence[OwnJob], queues: Iterable[JobQueueName] | None, measure: Measure
-) -> JobColumns:
+def _columns_of(jobs: Sequence[OwnJob], queues: Iterable[JobQueue] | None, measure: Measure) -> JobColumns:
     """The jobs in their order, and the queue of each; None where nobody asks for the first of a queue."""
     rules = measure.rules
     demands, asked = _distinct([job.demand for job in jobs])
@@ -226,9 +224,7 @@ class OwnLines:
         self._told, self._line = told, line
 
     @classmethod
-    def of(
-        cls, jobs: Sequence[PlacedJob], queues: Iterable[JobQueueName] | None, measure: Measure
-    ) -> "OwnLines":
+    def of(cls, jobs: Sequence[PlacedJob], queues: Iterable[JobQueue] | None, measure: Measure) -> "OwnLines":
         """The lines of these jobs, and the queue of each; None where nobody asks for the first of a queue."""
         if len(jobs) == 1:  # as at most events: there is nothing to sort
             alone = _columns_of(jobs, queues, measure).numbers()

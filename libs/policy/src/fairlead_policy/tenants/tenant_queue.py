@@ -28,7 +28,7 @@ from fairlead_policy.exact.scoring import (
     lacking_of,
     score,
 )
-from fairlead_policy.rules.jobs import JobQueueName, OwnJob, PlacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, PlacedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
@@ -108,7 +108,7 @@ class TenantQueue:
         return Counter(self.use) + Counter(self.past) if self.past else self.use
 
     @property
-    def waiting_by_queue(self) -> Mapping[JobQueueName, int]:
+    def waiting_by_queue(self) -> Mapping[JobQueue, int]:
         """The number of waiting jobs in each queue."""
         return self.line.waiting_by_queue
 

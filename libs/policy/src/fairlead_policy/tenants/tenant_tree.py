@@ -15,7 +15,7 @@ from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, TieBreak
 from fairlead_policy.exact.scoring import Measure, lacking_of
-from fairlead_policy.rules.jobs import JobQueueName, OwnJob, PlacedJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch, leaf_stretch, merge
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
@@ -293,9 +293,9 @@ class TenantTree:
             found.append(first)
         return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
-    def _waiting(self, tenants: Collection[str] | None) -> Counter[JobQueueName]:
+    def _waiting(self, tenants: Collection[str] | None) -> Counter[JobQueue]:
         """The number of waiting jobs of these tenants, or of all, in each queue."""
-        waiting: Counter[JobQueueName] = Counter()
+        waiting: Counter[JobQueue] = Counter()
         for name, tenant_queue in self.tenant_queues.items():
             if tenants is None or name in tenants:
                 waiting.update(tenant_queue.waiting_by_queue)

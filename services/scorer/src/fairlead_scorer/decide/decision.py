@@ -75,13 +75,13 @@ def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
         basis=pool.basis_of(shard),
         fronts=[
             Front(
-                cluster=name[0],
-                queue=name[1],
-                flavorless=bool(name[2:]) or msgspec.UNSET,
+                cluster=queue.cluster,
+                queue=queue.name,
+                flavorless=queue.flavorless or msgspec.UNSET,
                 waiting=waiting,
-                places=places.get(name, []),
+                places=places.get(queue, []),
             )
-            for name, waiting in sorted(pool.waiting_of(shard).items())
+            for queue, waiting in sorted(pool.waiting_of(shard).items())
         ],
         standings=pool.standings(tenants),
         kept=None if pool.past is None else pool.past.kept(shard),
@@ -120,16 +120,12 @@ def same(one: Content, other: Content) -> bool:
 
 
 def _same_front(one: Front, other: Front) -> bool:
-    if _front_name(one) != _front_name(other) or one.waiting != other.waiting:
+    if msgspec.structs.replace(one, places=[]) != msgspec.structs.replace(other, places=[]):
         return False
     return len(one.places) == len(other.places) and all(
         before == after or _without_key(before) == _without_key(after)
         for before, after in zip(one.places, other.places, strict=True)
     )
-
-
-def _front_name(front: Front) -> tuple[str, str, bool]:
-    return front.cluster, front.queue, bool(front.flavorless)
 
 
 def _without_key(place: Place) -> Place:

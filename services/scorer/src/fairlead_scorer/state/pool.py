@@ -15,7 +15,7 @@ from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Plac
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import JobQueueName, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import PoolShape
@@ -52,7 +52,7 @@ class ScoredPool:
         self._rules = rulebook.pool_rules(name, shape.capacity)
         self._facts = PoolFacts(self._rules)
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
-        self._queued: list[dict[JobQueueName, int]] = [{} for _ in range(rulebook.document.shards)]
+        self._queued: list[dict[JobQueue, int]] = [{} for _ in range(rulebook.document.shards)]
         self._use: Counter[str] = Counter()
         self._usage = _Usage(self._rules, shape) if self._rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
@@ -187,8 +187,8 @@ class ScoredPool:
         past = () if self.past is None else self.past[shard].tenants()
         return sorted({*self._tenants[shard], *past})
 
-    def waiting_of(self, shard: int) -> Mapping[JobQueueName, int]:
-        """The number of the shard's jobs that wait in each (cluster, queue)."""
+    def waiting_of(self, shard: int) -> Mapping[JobQueue, int]:
+        """The number of the shard's jobs that wait in each queue."""
         return self._queued[shard]
 
     @property
@@ -196,8 +196,8 @@ class ScoredPool:
         """The number of waiting jobs."""
         return sum(sum(queued.values()) for queued in self._queued)
 
-    def fronts(self, tenants: Iterable[str], now: Micros, window: int) -> dict[JobQueueName, list[Place]]:
-        """The first `window` places of these tenants in each (cluster, queue)."""
+    def fronts(self, tenants: Iterable[str], now: Micros, window: int) -> dict[JobQueue, list[Place]]:
+        """The first `window` places of these tenants in each queue."""
         return self.order_at(now).front(window, tenants)
 
     def order_at(self, now: Micros) -> Order:
