@@ -207,11 +207,7 @@ def _longer(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
 
 def _shorter(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     del place, rules
-    return f"the {share} that {_possessive(one.own_effective)} longer wait is worth"
-
-
-def _possessive(effective: str) -> str:
-    return f"{effective}'s" if effective else "this one's"
+    return f"the {share} that {one.own_effective or 'this one'}'s longer wait is worth"
 
 
 _FOR = {"share": _lower, "class": _class_for, "waiting": _longer}

@@ -155,8 +155,9 @@ class _Front:
         groups = np.append(0, np.cumsum(apart))
         standing = _KeptLevels(groups[kept.at], kept.xs)
         xs = _spread(groups.item(-1) + 1, standing, self._highest, floor + self._steps[-1])
-        levels: list[int] = (xs[groups] - steps).tolist()
-        return levels if self._bottom not in levels else [self._level_to_write(level) for level in levels]
+        levels = xs[groups] - steps
+        written: list[int] = np.where(levels == self._bottom, self._band.default, levels).tolist()
+        return written
 
     def to_lower(self, last_level: int) -> list[LabelledJob]:
         """The jobs outside that stand, or may stand, in front of the window's last job at that level."""
@@ -199,9 +200,6 @@ class _Front:
         )
         real = np.where(floors == self._bottom, self._band.default, floors)
         return len(standing) - np.searchsorted(standing, 2 * real + 1)
-
-    def _level_to_write(self, level: int) -> int:
-        return self._band.default if level == self._bottom else level
 
 
 def _limits(band: Band) -> tuple[int, int]:

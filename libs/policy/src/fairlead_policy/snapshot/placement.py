@@ -228,7 +228,7 @@ class _Proofs:
 
     def of(self, gang: Gang, job: SnapshotJob, pool: str) -> Unfit | None:
         """The proof that the gang fits nowhere; None where it fits, or nothing is proven."""
-        key = (self._ranges.key_of(job, pool), _shape_key(gang))
+        key = (self._ranges.key_of(job, pool), msgspec.json.encode(gang))
         if key not in self._known:
             nodes = [self._nodes[name] for name in self._ranges.of(job, pool)]
             found = place(gang, nodes, table=self._table)
@@ -289,10 +289,6 @@ def _gangs(snapshot: Snapshot) -> tuple[dict[str, Gang], dict[str, AskRefused]]:
     if problems:
         raise DocumentError(problems)
     return gangs, refused
-
-
-def _shape_key(gang: Gang) -> bytes:
-    return msgspec.json.encode(gang)
 
 
 def _per_node(found: Placement) -> tuple[NodeFit, ...]:

@@ -95,7 +95,7 @@ class PoolCards:
         part = self._parts.get(cluster)
         number = stated.get(VGPUS, 0)
         if part is not None and part.cards:
-            healthy = self._healthy(part) + part.plain
+            healthy = CardPool(part.cards).capacity({})[VGPUS] + part.plain
             number = min(stated.get(VGPUS, healthy), healthy)
         has = self._pool.capacity({VGPUS: number})
         for name in (CARD_MEMORY, CARD_CORES):
@@ -143,10 +143,6 @@ class PoolCards:
         except FieldError:
             return job.demand
         return weighed(job.demand, charge) if charge else job.demand
-
-    @staticmethod
-    def _healthy(part: _Part) -> int:
-        return CardPool(part.cards).capacity({})[VGPUS]
 
 
 def _split_by_quota(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:
