@@ -263,7 +263,8 @@ class _Queued:
                 if level == band.default:  # the first one speaks for all
                     firsts = islice(self._uncovered(ties), 1)
                 elif level > band.default:
-                    firsts = islice(filter(self._movable, self._uncovered(ties)), most)
+                    movable = (job for job in self._uncovered(ties) if not self._left_alone(job[1]))
+                    firsts = islice(movable, most)
                 else:
                     continue  # stands behind the class band anyway
                 for tie, uid in firsts:
@@ -355,9 +356,6 @@ class _Queued:
             for job in ties.in_order()
             if job[1] not in self._uncounted and not self._job(job[1]).flavorless
         )
-
-    def _movable(self, job: TiedJob) -> bool:
-        return not self._left_alone(job[1])
 
     def _left_alone(self, uid: str) -> bool:
         job = self._facts.job(uid)

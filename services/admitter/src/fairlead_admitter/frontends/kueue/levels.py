@@ -140,7 +140,8 @@ class KueueLevels:
     def _confirmation(
         self, job: JobState, level: int, workload: Workload | None, *, stood: bool
     ) -> Landed | None:
-        if workload is None or phase_of(workload) is not _waiting_or_running(job.phase):
+        phase = Phase.WAITING if job.phase is Phase.HELD else job.phase
+        if workload is None or phase_of(workload) is not phase:
             self._last_written.pop(job.uid, None)
             return None
         if effective_priority(workload) != level:
@@ -196,7 +197,3 @@ def phase_of(workload: Workload) -> Phase:
 def _is_int32(number: int) -> bool:
     """Whether a number is an int32, as both the boost and the priority are."""
     return LOWEST_INT32 <= number <= HIGHEST_INT32
-
-
-def _waiting_or_running(phase: Phase) -> Phase:
-    return Phase.WAITING if phase is Phase.HELD else phase

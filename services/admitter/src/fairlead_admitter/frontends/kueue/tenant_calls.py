@@ -19,7 +19,6 @@ from fairlead_kube.errors import (
     NotFoundError,
     RetryableKubeError,
     ServerError,
-    StatusCause,
     StatusError,
     TimedOutError,
     UnauthorizedError,
@@ -211,8 +210,5 @@ def _invalid(error: InvalidError) -> FieldError:
     if not causes:
         return FieldError("template", None, error.status.message)
     words = "; ".join(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes)
-    return FieldError(_field_of(causes[0]), None, words)
-
-
-def _field_of(cause: StatusCause) -> str:
-    return next((name for part, name in _FIELDS.items() if part in cause.field), "template")
+    field = next((name for part, name in _FIELDS.items() if part in causes[0].field), "template")
+    return FieldError(field, None, words)
