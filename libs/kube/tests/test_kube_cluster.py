@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -41,7 +41,7 @@ from fairlead_kube.settings import KubeSettings
 from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside
-from fairlead_testkit.kubelab import ADMIN, ADMITTER, WATCHER, KubeLab, LabOptions, things
+from fairlead_testkit.kubelab import ADMIN, ADMITTER, WATCHER, KubeLab, things
 
 pytestmark = pytest.mark.kube
 
@@ -243,28 +243,24 @@ async def test_the_lever_is_found_where_boosts_are_read(kube_lab: KubeLab) -> No
         assert await admitter.list(WORKLOADS, "fairlead") == []  # nothing was stored
 
 
-async def test_the_lever_without_boosts_without_webhooks_and_while_kueue_is_down(
-    kube_labs: Callable[[LabOptions], KubeLab],
-) -> None:
-    options = LabOptions(gates={}, workers=False, nodes=(), pytorchjobs=False, nodepools=False)
-    lab = await asyncio.to_thread(kube_labs, options)
-    async with client_of(lab, ADMITTER) as admitter, client_of(lab) as admin:
+async def test_the_lever_without_boosts_without_webhooks_and_while_kueue_is_down(kueue_lab: KubeLab) -> None:
+    await asyncio.to_thread(kueue_lab.restart_kueue, gates={})
+    async with client_of(kueue_lab, ADMITTER) as admitter:
         assert (await probe_lever(admitter, "fairlead")).lever is Lever.PRIORITY
-        await asyncio.to_thread(lab.process("kueue").kill)
+        await asyncio.to_thread(kueue_lab.process("kueue").kill)
         with pytest.raises(InternalError):
             await probe_lever(admitter, "fairlead")
-        for one in await admin.list(VALIDATING_WEBHOOKS):
-            await admin.delete(VALIDATING_WEBHOOKS, one.metadata.name)
-        mutating = msgspec.structs.replace(VALIDATING_WEBHOOKS, plural="mutatingwebhookconfigurations")
-        for one in await admin.list(mutating):
-            await admin.delete(mutating, one.metadata.name)
+        kueue_lab.remove_webhooks()
 
         async def unknown() -> bool:  # the API server hears of it after a moment
             with contextlib.suppress(InternalError):
                 return (await probe_lever(admitter, "fairlead")).lever is Lever.UNKNOWN
             return False
 
-        await eventually(unknown, 60)
+        try:
+            await eventually(unknown, 60)
+        finally:
+            kueue_lab.register_webhooks()
 
 
 async def test_a_kubeconfig_with_client_certificates_and_plain_data_connects(

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from fairlead_testkit.kubelab import (
     WORKLOADS_ALONE,
     ApiError,
     KubeLab,
-    LabOptions,
     furnishing,
     things,
 )
@@ -23,6 +23,13 @@ from fairlead_testkit.kubelab.processes import born
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
 pytestmark = pytest.mark.kube
+
+CONFIGURED = replace(
+    WORKLOADS_ALONE,
+    requests_in_flight=5000,
+    garbage_percent=200,
+    kueue_config={"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]}},
+)
 
 
 def probe(lab: KubeLab) -> str:
@@ -34,8 +41,25 @@ def probe(lab: KubeLab) -> str:
     return ""
 
 
-def test_objects_outlive_restarts_and_gates_can_be_changed(kube_labs: LabFactory) -> None:
-    lab = kube_labs(WORKLOADS_ALONE)
+def test_without_root_and_limits_kueue_runs_as_configured_and_objects_outlive_restarts(
+    kube_labs: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    lab = kube_labs(CONFIGURED)
+    assert "--user" in lab.process("kueue").command
+    environ = Path(f"/proc/{lab.pids()['kube-apiserver']}/environ").read_text()
+    assert "GOGC=200" in environ.split("\0")
+    assert not Path("/etc/kueue").exists()
+    assert "LessThanInitialShare" in lab.process("kueue").log  # Kueue says what it was configured with
+    objects_outlive_restarts_and_gates_can_be_changed(lab)
+    pids = lab.pids().values()
+    assert len({os.getpgid(pid) for pid in pids} - {os.getpgid(0)}) == 1  # the group that ends with its owner
+    assert len(pids) == 3
+    lab.stop()
+    assert not any(born(pid) for pid in pids)
+
+
+def objects_outlive_restarts_and_gates_can_be_changed(lab: KubeLab) -> None:
     lab.api.apply(
         things.flavor("gpus"),
         things.cluster_queue("all", {GPU: 1}, flavor="gpus"),
@@ -55,34 +79,6 @@ def test_objects_outlive_restarts_and_gates_can_be_changed(kube_labs: LabFactory
     path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads/one"
     lab.until(lambda: things.condition(lab.api.get(path), "Admitted"), 60, "a workload is admitted after all")
     assert min(lab.memory().values()) > 1 << 20
-
-
-def test_without_root_webhooks_and_limits_kueue_runs_as_configured(
-    kube_labs: LabFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    options = LabOptions(
-        workers=False,
-        nodes=(),
-        webhooks=False,
-        requests_in_flight=5000,
-        garbage_percent=200,
-        kueue_config={"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]}},
-    )
-    lab = kube_labs(options)
-    assert "--user" in lab.process("kueue").command
-    environ = Path(f"/proc/{lab.pids()['kube-apiserver']}/environ").read_text()
-    assert "GOGC=200" in environ.split("\0")
-    assert not Path("/etc/kueue").exists()
-    assert "LessThanInitialShare" in lab.process("kueue").log  # Kueue says what it was configured with
-    assert probe(lab) == ""
-    pids = lab.pids().values()
-    assert (
-        len({os.getpgid(pid) for pid in pids} - {os.getpgid(0)}) == 1
-    )  # The group that ends with its owner.
-    assert len(pids) == 3
-    lab.stop()
-    assert not any(born(pid) for pid in pids)
 
 
 @pytest.mark.timeout(400)

@@ -1,6 +1,7 @@
 """The doctor on a real Kubernetes with a real Kueue, whole and broken on purpose."""
 
 import asyncio
+import dataclasses
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -233,14 +234,29 @@ async def eventually_active(lab: KubeLab, queue: str, *, status: str = "True") -
 
 
 async def test_without_webhooks_the_lever_must_be_named_and_jobs_are_not_held_back(
-    kube_labs: LabFactory,
+    bare_lab: KubeLab,
 ) -> None:
-    options = LabOptions(webhooks=False, frameworks=(POD,), workers=False, nodes=())
-    lab = await asyncio.to_thread(kube_labs, options)
+    lab = bare_lab
+    await asyncio.to_thread(lab.restart_kueue, config={"integrations": {"frameworks": [POD]}})
+    lab.remove_webhooks()
     lab.api.apply(*sound("team-a"))
     await eventually_active(lab, "gpus")
-    lab.api.create(things.job("eager", "team-a", "main", {"cpu": 1}, seconds=600))
-    lab.api.create(things.pytorch_job("torch", "team-a", "main", {GPU: 1}))
+    jobs = [
+        things.job("eager", "team-a", "main", {"cpu": 1}, seconds=600),
+        things.pytorch_job("torch", "team-a", "main", {GPU: 1}),
+    ]
+    for job in jobs:
+        lab.api.create(job)
+    try:
+        await the_lever_is_unknown_and_jobs_are_not_held_back(lab)
+    finally:
+        for job in jobs:
+            lab.api.delete(f"{lab.api.collection(job)}/{job['metadata']['name']}")
+        lab.register_webhooks()
+        await asyncio.to_thread(lab.restart_kueue)
+
+
+async def the_lever_is_unknown_and_jobs_are_not_held_back(lab: KubeLab) -> None:
     report = await found_on(lab)
     assert not report.passed
     assert report.lever is None
@@ -318,7 +334,7 @@ async def test_a_doctor_changes_nothing_in_the_cluster(kube_lab: KubeLab) -> Non
 @pytest.fixture(scope="module")
 def bare_lab(kube_kit: Kit) -> Iterator[KubeLab]:
     """Queues and Kueue alone, of this module's own: tests write under names that everybody has, and leave what they wrote."""
-    with KubeLab(WORKLOADS_ALONE, kit=kube_kit) as found:
+    with KubeLab(dataclasses.replace(WORKLOADS_ALONE, pytorchjobs=True), kit=kube_kit) as found:
         yield found
 
 

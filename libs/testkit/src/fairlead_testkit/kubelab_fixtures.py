@@ -143,7 +143,8 @@ def _kit(config: pytest.Config, toolset: "Toolset") -> "Kit":
 def kube_lab(kube_kit: "Kit", pytestconfig: pytest.Config) -> "Iterator[KubeLab]":
     """The whole stack, one for all tests of a session: each test makes namespaces and queues of its own.
 
-    Who stops, restarts or configures Kueue takes `kueue_lab`; who does that to another part takes `kube_labs`.
+    Who stops, restarts or configures Kueue takes `kueue_lab`; who does that to another part takes `kube_labs`, unless it
+    sees all parts at work again.
     """
     from fairlead_testkit.kubelab import KubeLab
 

@@ -34,9 +34,10 @@ def kinds(kit: Kit, options: LabOptions, *, port: int, bundle: str) -> list[Kube
         port: port of Kueue's webhooks.
         bundle: certificate of who signed that of the webhooks, in base64.
     """
-    found = list(documents(*kit.manifests("kueue-crds")))
-    if options.webhooks:
-        found = [kueue_setup.converted(kind, port=port, bundle=bundle) for kind in found]
+    found = [
+        kueue_setup.converted(kind, port=port, bundle=bundle)
+        for kind in documents(*kit.manifests("kueue-crds"))
+    ]
     paths = kit.manifests("pytorchjobs") if options.pytorchjobs else []
     paths += kit.manifests("nodepools") if options.nodepools else []
     return [*found, *documents(*paths, *options.crds)]

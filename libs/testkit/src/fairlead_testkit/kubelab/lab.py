@@ -163,6 +163,16 @@ class KubeLab(Lab):
         self.process(KUEUE).start()
         self._await_kueue()
 
+    def register_webhooks(self) -> None:
+        """Register Kueue's webhooks; also again, where a test took them away."""
+        port, bundle = self._taken.webhook, self._certificates.bundle
+        furnishing.register_webhooks(self.api, self.kit, self.options, port=port, bundle=bundle)
+
+    def remove_webhooks(self) -> None:
+        """Take Kueue's webhooks away, until `register_webhooks`: the API server asks Kueue about nothing that is written."""
+        for kind in ("validating", "mutating"):
+            self.api.delete(f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations")
+
     def restart_apiserver(self) -> None:
         """End the API server as with `kill -9`, and start it again on its port and etcd's data.
 
@@ -314,11 +324,7 @@ class KubeLab(Lab):
         self._layout.kueue_configuration.write_text(json.dumps(kueue_setup.merged(found, more)))
 
     def _furnish(self) -> None:
-        if self.options.webhooks:
-            bundle = self._certificates.bundle
-            furnishing.register_webhooks(
-                self.api, self.kit, self.options, port=self._taken.webhook, bundle=bundle
-            )
+        self.register_webhooks()
         self.api.apply(*furnishing.rights(self.kit))
         furnishing.add_nodes(self.api, (node for shape in self.options.nodes for node in shape.nodes()))
 
@@ -333,9 +339,7 @@ class KubeLab(Lab):
 
     def _await_kueue(self) -> None:
         def ready() -> bool:
-            return self._kueue_is_ready() and (
-                not self.options.webhooks or furnishing.answers_webhooks(self.api)
-            )
+            return self._kueue_is_ready() and furnishing.answers_webhooks(self.api)
 
         until(ready, READY_SECONDS, "Kueue is ready", self.process(APISERVER), self.process(KUEUE))
 

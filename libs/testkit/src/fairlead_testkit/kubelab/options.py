@@ -90,7 +90,6 @@ class LabOptions:
         frameworks: kinds that Kueue looks after.
         kueue_config: merged into Kueue's configuration, fields of objects one by one: `fairSharing`,
             `admissionFairSharing`, `waitForPodsReady` and so on.
-        webhooks: whether Kueue's webhooks are registered.
         workers: whether controller-manager, scheduler and KWOK run, so that Jobs get pods and pods run to their end.
         nodes: made at the start; raw Workloads need none.
         pytorchjobs: whether the kind PyTorchJob is installed (with no operator: nobody makes their pods).
@@ -105,7 +104,6 @@ class LabOptions:
     gates: Mapping[str, bool] = field(default_factory=lambda: {"PriorityBoost": True})
     frameworks: tuple[str, ...] = (BATCH_JOB, POD, PYTORCH_JOB)
     kueue_config: Mapping[str, object] = field(default_factory=dict)
-    webhooks: bool = True
     workers: bool = True
     nodes: tuple[NodeShape, ...] = DEFAULT_NODES
     pytorchjobs: bool = True
