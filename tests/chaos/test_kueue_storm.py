@@ -19,8 +19,7 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.chaos_load import KubeBreaker, Load, blow, storm, worked_off
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
-from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
-from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, things
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.proxy import FlakyProxy
@@ -70,9 +69,10 @@ def demand(item: KubeObject) -> dict[str, int]:
     return {GPU: 1000 * things.gpus(item)}
 
 
-async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path) -> None:
+async def test_a_storm_beside_a_real_kueue(kueue_lab: KubeLab, tmp_path: Path) -> None:
+    """The API server is restarted, too; that every Job has run in the end says that all of the lab goes on."""
     print(f"storm of {SECONDS} s, seed {SEED}")  # noqa: T201 # repeats the plan of a failure
-    lab = kube_labs(LabOptions())
+    lab = kueue_lab
     with NamespaceFixture(lab, list(WEIGHTS)) as fixture:
         pool = fixture.queue("shared", GPUS)
         for namespace in fixture.namespaces.values():
