@@ -20,7 +20,6 @@ from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.pace import LATE_SECONDS, MANY_STARTS
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
-from fairlead_admitter.decide.restraint import PARKING
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.decide.wake_state import MOST_A_SECOND, OUTPACED_SECONDS, PASSED_SECONDS
 from fairlead_admitter.decide.waking import BATCH_SECONDS
@@ -31,6 +30,7 @@ from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.frontend.capabilities import KUEUE_PARKING, Capabilities
 from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Front
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.state import (
@@ -53,7 +53,11 @@ SECOND = 1_000_000
 WINDOW = 6
 HELD_PART = 0.4
 """Part of the waiting jobs that are held before they start."""
-QUEUE = a_queue(strategy="BestEffortFIFO", quotas=[FlavorQuota(flavor="a", nominal={"nvidia.com/gpu": 8000})])
+QUEUE = a_queue(
+    strategy=KUEUE_PARKING,
+    quotas=[FlavorQuota(flavor="a", nominal={"nvidia.com/gpu": 8000})],
+    capabilities=Capabilities(needs_leave=False, parking_strategy=KUEUE_PARKING),
+)
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -383,7 +387,7 @@ class SlowFrontend:
         return [self.life.stated(one, charged=holds) for one in self.running]
 
 
-@pytest.mark.parametrize("queue", [QUEUE, a_queue(strategy=PARKING)], ids=["woken", "room unknown"])
+@pytest.mark.parametrize("queue", [QUEUE, a_queue(strategy=KUEUE_PARKING)], ids=["woken", "room unknown"])
 def test_labels_to_jobs_without_room_take_a_bounded_part_of_a_slow_frontends_time(queue: QueueState) -> None:
     slow = SlowFrontend(queue)
     assert slow.turn(1.0, *slow.start_all(800), *slow.waiting, landed=False) == 2, "nobody answered yet"
@@ -425,7 +429,7 @@ def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room()
         (QUEUE, 1, False, False),
         (a_queue(), 1, True, False),
     ],
-    ids=["fast", "quick enough", "started long ago", "of another frontend than Kueue"],
+    ids=["fast", "quick enough", "started long ago", "of a frontend that parks nothing"],
 )
 def test_a_queue_that_starts_jobs_faster_than_levels_reach_them_is_said_to(
     queue: QueueState, more: int, *, news: bool, outpaced: bool
@@ -441,7 +445,7 @@ def test_a_queue_that_starts_jobs_faster_than_levels_reach_them_is_said_to(
     assert fast.replica.outpaced() == {}
 
 
-@pytest.mark.parametrize("strategy", [PARKING, ""])
+@pytest.mark.parametrize("strategy", [KUEUE_PARKING, ""])
 @pytest.mark.parametrize("apart", [True, False])
 def test_jobs_that_no_flavor_takes_keep_those_behind_them_from_no_level_however_many_they_are(
     strategy: str, *, apart: bool

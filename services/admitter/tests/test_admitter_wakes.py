@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.restraint import (
-    PARKING,
     Restraint,
     is_short_of_room,
     without_wake_levels,
@@ -20,6 +19,7 @@ from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIE
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_contracts.frontend.capabilities import KUEUE_PARKING
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
@@ -32,7 +32,7 @@ CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=100_000))]
 
 def a_parking_queue(gpus: int, **changes: object) -> QueueState:
     quotas = [FlavorQuota(flavor="f", nominal={GPU: gpus})]
-    return a_queue(strategy=PARKING, quotas=quotas, **changes)
+    return a_queue(strategy=KUEUE_PARKING, quotas=quotas, **changes)
 
 
 class Parking:

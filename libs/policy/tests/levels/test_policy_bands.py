@@ -1,10 +1,8 @@
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_policy.levels.bands import class_bands, narrow_bands
 from fairlead_policy.levels.plan import Band
 from fairlead_testkit.cases import cases
@@ -57,24 +55,3 @@ def test_no_level_of_a_band_reaches_the_floor_of_a_higher_class(values: dict[str
     if not narrow_bands(CLASSES, values, width=width):
         floors = [bands[name].default for name in CLASSES]
         assert floors == sorted(floors, reverse=True)
-
-
-@pytest.mark.parametrize(
-    ("preemption", "could"),
-    [
-        ({}, {}),
-        ({"withinClusterQueue": "Never", "reclaimWithinCohort": "Any", "borrowWithinCohort": "Never"}, {}),
-        ({"withinClusterQueue": "LowerPriority"}, {"withinClusterQueue": "LowerPriority"}),
-        ({"reclaimWithinCohort": "LowerPriority"}, {"reclaimWithinCohort": "LowerPriority"}),
-        ({"borrowWithinCohort": "LowerPriority"}, {"borrowWithinCohort": "LowerPriority"}),
-        (
-            {"withinClusterQueue": "LowerOrNewerEqualPriority"},
-            {"withinClusterQueue": "LowerOrNewerEqualPriority"},
-        ),
-        ({"someNewSetting": "Never"}, {"someNewSetting": "Never"}),
-    ],
-)
-def test_only_settings_that_are_known_to_ignore_levels_are_safe(
-    preemption: dict[str, str], could: dict[str, str]
-) -> None:
-    assert preempting_settings(preemption) == could

@@ -1,13 +1,12 @@
 """Capabilities: how a frontend compares jobs and what it can do, stated with its queues. The core asks these and never a name.
 
-Beside them, whether a level could make a frontend stop a running job, by the settings that it states of its queues. One
-integer both queues and preempts in Kueue: a job that is lifted above a running one may be given its place. That is fairness
-by eviction, and not what a level is for (Kueue documentation, "Preemption"; KEP-7990). Another frontend's settings need no
-entry here: what is not known counts as dangerous.
+Among them is whether a level could make a frontend stop a running job: it states the values of its settings under which
+levels stop nobody. One integer both queues and preempts in Kueue: a job that is lifted above a running one may be given its
+place. That is fairness by eviction, and not what a level is for (Kueue documentation, "Preemption"; KEP-7990).
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -48,10 +47,44 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     labelled_ahead: int = 0
     """Places of each queue that want a level however little starts, as far as the policy's window goes: where
     starts are heard of late, several may happen before anybody can label the next."""
+    harmless_settings: Mapping[str, Sequence[str]] | None = None
+    """Values of its queues' preemption settings under which levels stop no running job, by setting; None where an
+    older release states the queue."""
+    parking_strategy: str | None = None
+    """The strategy of a queue that puts aside what does not fit, until room comes free; None where it has none, or an
+    older release states the queue."""
 
+    def preempting(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """The settings of a queue under which a level could stop a running job.
+
+        A setting or a value that the frontend does not call harmless counts as one that could: to write nothing is
+        never the wrong guess.
+        """
+        harmless = KUEUE_HARMLESS if self.harmless_settings is None else self.harmless_settings
+        return {name: value for name, value in settings.items() if value not in harmless.get(name, ())}
+
+    def parks(self, strategy: str) -> bool:
+        """Whether a queue of this strategy puts aside what does not fit."""
+        return strategy == (KUEUE_PARKING if self.parking_strategy is None else self.parking_strategy)
+
+
+KUEUE_HARMLESS: Mapping[str, Sequence[str]] = {
+    "withinClusterQueue": ("Never",),
+    # Any reclaims what belongs to the queue whatever the levels say.
+    "reclaimWithinCohort": ("Never", "Any"),
+    "borrowWithinCohort": ("Never",),
+}
+"""Kueue's settings; and what stands in snapshots and in an older release's facts: no other frontend states such settings."""
+KUEUE_PARKING = "BestEffortFIFO"
+"""Kueue's strategy that parks Workloads. Under the other one it tries the head of the queue again and again."""
 
 KUEUE = Capabilities(
-    ties=TieRule.SECOND, orders_across_queues=False, open_queues=False, preempted="Preempted"
+    ties=TieRule.SECOND,
+    orders_across_queues=False,
+    open_queues=False,
+    preempted="Preempted",
+    harmless_settings=KUEUE_HARMLESS,
+    parking_strategy=KUEUE_PARKING,
 )
 """Kueue. A ClusterQueue orders by the timestamp, in the whole seconds that Kubernetes writes, then by the UID
 (`baseCompareFunc`, pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is
@@ -71,20 +104,3 @@ _UNKNOWN = Capabilities()
 def shipped_capabilities(frontend: str) -> Capabilities:
     """The capabilities of a frontend by its name, where its facts do not state them."""
     return SHIPPED.get(frontend, _UNKNOWN)
-
-
-_SAFE: Mapping[str, frozenset[str]] = {
-    "withinClusterQueue": frozenset({"Never"}),
-    # Any reclaims what belongs to the queue whatever the levels say.
-    "reclaimWithinCohort": frozenset({"Never", "Any"}),
-    "borrowWithinCohort": frozenset({"Never"}),
-}
-"""Values of a queue's setting under which levels decide nothing, by setting."""
-
-
-def preempting_settings(preemption: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a queue under which a level could stop a running job.
-
-    A setting or a value that is not known here counts as one that could: to write nothing is never the wrong guess.
-    """
-    return {name: value for name, value in preemption.items() if value not in _SAFE.get(name, frozenset())}

@@ -14,7 +14,7 @@ from fairlead_contracts.base.codec import Codec, Message, to_packed
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
-from fairlead_contracts.frontend.capabilities import Capabilities, preempting_settings, shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
 from fairlead_contracts.frontend.cards import CardState
 
 HIGHEST_LEVEL = 2**31 - 1
@@ -163,7 +163,12 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     @property
     def preempting(self) -> dict[str, str]:
         """The queue's preemption settings under which a level could stop a running job."""
-        return preempting_settings(self.preemption)
+        return self.able.preempting(self.preemption)
+
+    @property
+    def parks(self) -> bool:
+        """Whether the queue puts aside what does not fit, until room comes free."""
+        return self.able.parks(self.strategy)
 
 
 class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):

@@ -10,7 +10,6 @@ from fairlead_contracts.base.reading import Strict
 from fairlead_contracts.frontend.capabilities import (
     Capabilities,
     TieRule,
-    preempting_settings,
     shipped_capabilities,
 )
 from fairlead_contracts.frontend.cards import REGISTER, CardCount
@@ -294,7 +293,7 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def preempting(self) -> dict[str, str]:
         """The queue's preemption settings under which a level could stop a running job."""
-        return preempting_settings(self.preemption)
+        return self.able.preempting(self.preemption)
 
 
 class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):

@@ -179,11 +179,11 @@ class Planner:
     def outpaced(self) -> dict[str, list[str]]:
         """The queues that start jobs faster than levels reach them, by pool.
 
-        Only those that have a strategy: Kueue's, of which that is known.
+        Only those of a frontend that can park: what is not there in time waits until room comes free.
         """
         queues = self._known.facts.queues
         found = {
-            pool: [name for name in names if name in queues and queues[name].strategy]
+            pool: [name for name in names if name in queues and queues[name].able.parking_strategy]
             for pool, names in self._wake_state.outpaced().items()
         }
         return {pool: names for pool, names in found.items() if names}

@@ -24,19 +24,16 @@ from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.free_quota import FreeQuota
 
-PARKING = "BestEffortFIFO"
-"""The strategy that parks Workloads that do not fit. The other one tries its head again and again."""
-
 
 def is_short_of_room(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
     """Whether jobs of the pool park for want of room: none of its queues is short of the frontend's time instead."""
-    parks = any(queue.strategy == PARKING for queue in queues)
+    parks = any(queue.parks for queue in queues)
     return parks and not any(trail.starts_fast(queue.name, now) for queue in queues)
 
 
 def knows_room(queues: Sequence[QueueState]) -> bool:
     """Whether what is free is known where jobs park."""
-    return any(queue.strategy == PARKING and queue.quotas for queue in queues)
+    return any(queue.parks and queue.quotas for queue in queues)
 
 
 class Restraint:
@@ -129,7 +126,7 @@ class Restraint:
         self, queues: Sequence[QueueState], room: FreeQuota, window: Sequence[Ranked]
     ) -> list[Ranked]:
         """The jobs of the window that park and each have room now, in a flavor that takes them."""
-        parking = {queue.name for queue in queues if queue.strategy == PARKING}
+        parking = {queue.name for queue in queues if queue.parks}
         return [
             one
             for one in window

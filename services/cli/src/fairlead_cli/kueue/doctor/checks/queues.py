@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from fairlead_cli.findings import Finding, counted, error, info, listed, warning
 from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
-from fairlead_contracts.frontend.capabilities import preempting_settings
+from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.objects import holds
 from fairlead_kube.queues import ClusterQueue
@@ -58,7 +58,7 @@ def named_pools(survey: Survey) -> Iterator[tuple[str, Sequence[ClusterQueue]]]:
 
 
 def _preempting_settings(queue: ClusterQueue) -> dict[str, str]:
-    return preempting_settings(queue.spec.preemption.settings())
+    return KUEUE.preempting(queue.spec.preemption.settings())
 
 
 def _levels_left(survey: Survey, queues: set[str]) -> int:
