@@ -36,23 +36,30 @@ CHECKED = {"admissionChecks": [{"name": CHECK}]}
 ROOMY = 64
 """A quota that stands in nobody's way: what starts is what has room."""
 TEAM = "team-a"
+OWN = "fairlead.test/fixture"
 
 
 class Site:
-    """A ClusterQueue with the check, and nodes that only its flavor leads to."""
+    """A ClusterQueue with the check, and nodes that only its flavor leads to.
+
+    Its jobs alone tolerate the nodes: a pod that an earlier test left behind would be bound to one, and take room there.
+    """
 
     def __init__(self, fixture: NamespaceFixture, *shapes: NodeShape) -> None:
         self.fixture = fixture
         self.api = fixture.lab.api
         self.namespace = fixture.namespaces[TEAM]
-        label = {"fairlead.test/fixture": fixture.name}
-        self.api.apply(things.flavor(fixture.flavor, label))
+        label = {OWN: fixture.name}
+        flavor = things.flavor(fixture.flavor, label)
+        flavor["spec"]["tolerations"] = [{"key": OWN, "operator": "Equal", "value": fixture.name}]
+        self.api.apply(flavor)
+        own = {"key": OWN, "value": fixture.name, "effect": "NoSchedule"}
         self.nodes = [
             node
             for shape in shapes
             for node in NodeShape(
                 fixture.named(shape.name), shape.count, gpus=shape.gpus, zone=shape.zone,
-                labels={**shape.labels, **label}, taints=shape.taints,
+                labels={**shape.labels, **label}, taints=(*shape.taints, own),
             ).nodes()
         ]  # fmt: skip
         for node in self.nodes:
