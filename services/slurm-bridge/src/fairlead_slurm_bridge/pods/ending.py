@@ -15,11 +15,9 @@ from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.beginnings import Beginnings
 from fairlead_slurm_bridge.pods.forgetting import Jobs, is_left
 from fairlead_slurm_bridge.pods.manifest import PodRules
-from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.mirror import LOOK_SECONDS, KubeMirror
 from fairlead_slurm_bridge.pods.verdicts import is_over
 
-_LOOK_SECONDS = 2.0
-"""Seconds after which a pod is looked at again, also when nothing is heard of it."""
 _CLAIM_LOOK_SECONDS = 0.5
 _RETRY_SECONDS = 1.0
 _TRIES = 5
@@ -100,7 +98,7 @@ class PodEnding:
         while left := ending & self._mirror.pods.keys():
             if time.monotonic() >= until:
                 return f"{', '.join(key.name for key in left)} did not end within {self._gone_seconds:g} s"
-            await self._mirror.change(min(until - time.monotonic(), _LOOK_SECONDS))
+            await self._mirror.change(min(until - time.monotonic(), LOOK_SECONDS))
         return None
 
     async def _claims_gone(self, claims: set[Key], until: float) -> str | None:

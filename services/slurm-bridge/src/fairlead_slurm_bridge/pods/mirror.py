@@ -19,6 +19,9 @@ from fairlead_slurm_bridge.gate.capacity import CapacityCache
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, bare_node, pod_facts
 from fairlead_slurm_bridge.pods.news import News
 
+LOOK_SECONDS = 2.0
+"""Seconds after which whoever waits for a pod looks at it again, also when nothing is heard of it."""
+
 
 class KubeMirror:
     """The nodes and pods of a cluster, and the capacity cache that follows them.

@@ -20,12 +20,10 @@ from fairlead_slurm_bridge.pods.beginnings import Beginnings
 from fairlead_slurm_bridge.pods.ending import PodEnding
 from fairlead_slurm_bridge.pods.forgetting import Forgetting, node_of
 from fairlead_slurm_bridge.pods.making import PodMaker
-from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.mirror import LOOK_SECONDS, KubeMirror
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 
-_LOOK_SECONDS = 2.0
-"""Seconds after which a pod is looked at again, also when nothing is heard of it."""
 _TOLD_SECONDS = 30.0
 """Seconds for which an attempt waits for an earlier one's epilog: a site's own epilog runs first."""
 _TOLD_LOOK_SECONDS = 0.2
@@ -185,7 +183,7 @@ class Prologs:
                     return made
             if time.monotonic() >= until:
                 return await self._too_late(attempt, found)
-            await self._mirror.change(min(until - time.monotonic(), _LOOK_SECONDS))
+            await self._mirror.change(min(until - time.monotonic(), LOOK_SECONDS))
 
     async def _too_late(self, attempt: Attempt, found: tuple[Key, JobPod] | None) -> PrologVerdict:
         why = f"its pod was not ready within {self._ready_seconds:g} s"
