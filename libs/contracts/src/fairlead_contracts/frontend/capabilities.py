@@ -51,8 +51,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Values of its queues' preemption settings under which levels stop no running job, by setting; None where an
     older release states the queue."""
     parking_strategy: str | None = None
-    """The strategy of a queue that puts aside what does not fit, until room comes free; None where it has none, or an
-    older release states the queue."""
+    """The strategy of a queue that puts aside what does not fit, until room comes free; None where the frontend does not
+    say, as of an older release: then it is Kueue's, which no other frontend's queues have."""
 
     def preempting(self, settings: Mapping[str, str]) -> dict[str, str]:
         """The settings of a queue under which a level could stop a running job.
