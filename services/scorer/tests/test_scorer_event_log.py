@@ -1,9 +1,7 @@
 """A scorer's input is a log: replayed in another process, it gives the same decisions to the byte."""
 
 import itertools
-import os
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from hashlib import sha256
@@ -20,6 +18,7 @@ from fairlead_scorer.decide.decision import DecisionStamp, decide, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.builders import NOW, a_demand, a_job, a_mark, a_pool, a_queue
+from fairlead_testkit.hash_seeds import printed_under_other_seeds
 
 HOUR = 3_600_000_000
 TEAMS = [f"team-{number}" for number in range(12)]
@@ -187,14 +186,7 @@ def digest(log: bytes) -> str:
 def test_a_log_of_state_and_policies_replays_to_the_same_decisions_in_another_process(tmp_path: Path) -> None:
     log = recorded(seed=7, length=60)
     (tmp_path / "log").write_bytes(log)
-    replays = [
-        subprocess.run(
-            [sys.executable, __file__, str(tmp_path / "log")],
-            env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
-        ).stdout.strip()
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert replays == [digest(log)] * 2
+    assert printed_under_other_seeds(__file__, tmp_path / "log") == [digest(log)] * 2
 
 
 if __name__ == "__main__":
