@@ -29,7 +29,7 @@ FLOODER, NEIGHBOUR = "flooder", "neighbour"
 POLICY = one_pool([*TENANTS, FLOODER, NEIGHBOUR])
 
 
-class Heard:
+class AnswerTimes:
     """Moments at which each submission was first answered."""
 
     def __init__(self, bus: Bus) -> None:
@@ -62,7 +62,7 @@ async def intake() -> None:
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=8, scorers=1)
         async with fleet.running() as bus:
-            heard = Heard(bus)
+            heard = AnswerTimes(bus)
             listening = asyncio.create_task(heard.run())
             with no_garbage_collected():
                 await _rates(bus, fleet, heard)
@@ -72,7 +72,7 @@ async def intake() -> None:
             listening.cancel()
 
 
-async def _rates(bus: Bus, fleet: Fleet, heard: Heard) -> None:
+async def _rates(bus: Bus, fleet: Fleet, heard: AnswerTimes) -> None:
     """Submits all at once, in rounds: the rate by the admitter's own CPU, which a busy machine does not change much."""
     [admitter], [sim] = fleet.named("admitter"), fleet.named("sim")
     rates, walls, sims = [], [], []
@@ -90,7 +90,7 @@ async def _rates(bus: Bus, fleet: Fleet, heard: Heard) -> None:
 
 
 async def _waits(
-    bus: Bus, heard: Heard, tenant: str, name: str, *, count: int, a_second: float
+    bus: Bus, heard: AnswerTimes, tenant: str, name: str, *, count: int, a_second: float
 ) -> list[float]:
     """Seconds from each publish of one tenant to its acceptance, at a steady rate."""
     sent: dict[str, float] = {}
@@ -104,7 +104,7 @@ async def _waits(
     return [heard.accepted[one] - at for one, at in sent.items()]
 
 
-async def _steady(bus: Bus, heard: Heard) -> None:
+async def _steady(bus: Bus, heard: AnswerTimes) -> None:
     waits = await _waits(bus, heard, TENANTS[0], "steady", count=STEADY, a_second=STEADY_A_SECOND)
     say(
         "submit_to_accepted",
@@ -115,7 +115,7 @@ async def _steady(bus: Bus, heard: Heard) -> None:
     )
 
 
-async def _flooded(fleet: Fleet, bus: Bus, heard: Heard, kind: str, demand: dict[str, int]) -> None:
+async def _flooded(fleet: Fleet, bus: Bus, heard: AnswerTimes, kind: str, demand: dict[str, int]) -> None:
     """A neighbour beside a flood of another tenant and without, by turns in one run."""
     quiet: list[float] = []
     beside: list[float] = []

@@ -49,7 +49,7 @@ FOR_ROOM = 20.0
 to spare."""
 
 
-class Load(NamedTuple):
+class KueueLoad(NamedTuple):
     """The way in which the Workloads come."""
 
     name: str
@@ -61,7 +61,7 @@ class Load(NamedTuple):
     shapes: Shapes = SHAPES
 
 
-class Outcome(NamedTuple):
+class LoadOutcome(NamedTuple):
     """The outcome of a load."""
 
     per_second: float
@@ -72,10 +72,10 @@ class Outcome(NamedTuple):
     """The part of all GPUs that was held from the first admission to the last: all that time somebody waits."""
 
 
-class Turn(NamedTuple):
+class LoadTurn(NamedTuple):
     """A single time through the load."""
 
-    outcome: Outcome
+    outcome: LoadOutcome
     cpu: dict[str, float]
     """Milliseconds for an admission, by process: of Kubernetes, of Kueue, of Fairlead's services, and of this bench.
     Beyond what each uses anyway: on a busy machine a turn takes longer, and that would be most of it."""
@@ -87,27 +87,27 @@ class Turn(NamedTuple):
 
 async def kueue_load() -> None:
     """Kueue's own load, without and with Fairlead, saturated; the ratio of both."""
-    await _compare(Load("kueue_load"))
+    await _compare(KueueLoad("kueue_load"))
 
 
 async def kueue_pace() -> None:
     """The same at the pace of Kueue's own test."""
-    await _compare(Load("kueue_pace", PACE, LONGER))
+    await _compare(KueueLoad("kueue_pace", PACE, LONGER))
 
 
 async def kueue_room() -> None:
     """A backlog of the same Workloads, that run so long that Kueue alone is short of room, not of CPU: each release lets somebody start."""
-    await _compare(Load("kueue_room", longer=FOR_ROOM))
+    await _compare(KueueLoad("kueue_room", longer=FOR_ROOM))
 
 
 async def kueue_spare() -> None:
     """A backlog in one cohort of that test, of jobs of one size: the machine has CPU to spare."""
-    await _compare(Load("kueue_spare", longer=FOR_SPARE, cohorts=1, shapes=ALIKE))
+    await _compare(KueueLoad("kueue_spare", longer=FOR_SPARE, cohorts=1, shapes=ALIKE))
 
 
-async def _compare(load: Load) -> None:
+async def _compare(load: KueueLoad) -> None:
     """Compares by turns on one lab, so that whatever else runs on the machine harms both alike."""
-    turns: dict[bool, list[Turn]] = {False: [], True: []}
+    turns: dict[bool, list[LoadTurn]] = {False: [], True: []}
     with KubeLab(OPTIONS) as lab:
         for number in range(TURNS):
             for steered in (False, True) if number % 2 == 0 else (True, False):
@@ -118,7 +118,7 @@ async def _compare(load: Load) -> None:
     _say_ratio(load, turns[False], turns[True])
 
 
-def _say_turn(load: Load, turn: Turn, number: int, *, steered: bool) -> None:
+def _say_turn(load: KueueLoad, turn: LoadTurn, number: int, *, steered: bool) -> None:
     busy = os.getloadavg()[0]
     say(
         load.name,
@@ -142,17 +142,17 @@ def _say_turn(load: Load, turn: Turn, number: int, *, steered: bool) -> None:
     say(f"{load.name}_at_rest", fairlead=steered, turn=number, **cores)
 
 
-def _say_ratio(load: Load, without: Sequence[Turn], beside: Sequence[Turn]) -> None:
+def _say_ratio(load: KueueLoad, without: Sequence[LoadTurn], beside: Sequence[LoadTurn]) -> None:
     """Medians of all turns. That of CPU is of all processes: where nothing else counts, it is the ratio of admissions."""
     others = without[0].cpu.keys()
 
-    def fixture(turn: Turn) -> float:
+    def fixture(turn: LoadTurn) -> float:
         return sum(ms for name, ms in turn.cpu.items() if name not in others)
 
-    def ratio(figure: Callable[[Turn], float]) -> float:
+    def ratio(figure: Callable[[LoadTurn], float]) -> float:
         return statistics.median(map(figure, beside)) / statistics.median(map(figure, without))
 
-    def wait_of(shape: str) -> Callable[[Turn], float]:
+    def wait_of(shape: str) -> Callable[[LoadTurn], float]:
         return lambda turn: quantile(turn.outcome.waits[shape], 0.5)
 
     say(
@@ -169,7 +169,7 @@ def _say_ratio(load: Load, without: Sequence[Turn], beside: Sequence[Turn]) -> N
     )
 
 
-async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn:
+async def _run(lab: KubeLab, folder: Path, load: KueueLoad, *, steered: bool) -> LoadTurn:
     """The whole load, on queues of its own."""
     names = [f"c{cohort}q{queue}" for cohort in range(load.cohorts) for queue in range(QUEUES)]
     with (
@@ -195,10 +195,10 @@ async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn
         admissions = len(names) * sum(count for _, count, _, _ in load.shapes)
         writes = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
         cpu = {name: 1e3 * (used - at_rest[name]) * took / admissions for name, used in cores.items()}
-        return Turn(outcome, cpu, at_rest, len(writes))
+        return LoadTurn(outcome, cpu, at_rest, len(writes))
 
 
-def admit(fixture: NamespaceFixture, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:
+def admit(fixture: NamespaceFixture, log: AdmissionLog, load: KueueLoad, names: Iterable[str]) -> LoadOutcome:
     """Make all Workloads as the load has it, and wait until each is admitted."""
     start = time.perf_counter()
     wanted = list(workloads(load.shapes, names) if load.per_second is None else mixed(load.shapes, names))
@@ -219,10 +219,10 @@ def admit(fixture: NamespaceFixture, log: AdmissionLog, load: Load, names: Itera
     for step in steps:
         if step.what == "admitted" and (step.tenant, step.name) in made:
             waits[step.name.split("-")[0]].append(step.at - made.pop((step.tenant, step.name)))
-    return Outcome(per_second, waits, _in_use(steps, load))
+    return LoadOutcome(per_second, waits, _in_use(steps, load))
 
 
-def _in_use(steps: Sequence[AdmissionStep], load: Load) -> float:
+def _in_use(steps: Sequence[AdmissionStep], load: KueueLoad) -> float:
     gpus = {shape: each for shape, _, each, _ in load.shapes}
     admitted = [step.at for step in steps if step.what == "admitted"]
     first, last = min(admitted), max(admitted)
@@ -261,7 +261,7 @@ class Finisher:
         load: says how long they run.
     """
 
-    def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, load: Load) -> None:
+    def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, load: KueueLoad) -> None:
         self._fixture = fixture
         self._log = log
         self._over = threading.Event()

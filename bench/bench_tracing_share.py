@@ -48,7 +48,7 @@ class Looked(NamedTuple):
         )
 
 
-class Share(NamedTuple):
+class TracingShare(NamedTuple):
     """Parts of the CPU of some processes."""
 
     telling: float
@@ -99,7 +99,7 @@ async def tracing_share() -> None:
         )
 
 
-def share_of(done: list[Looked]) -> Share:
+def share_of(done: list[Looked]) -> TracingShare:
     """The part of their CPU that processes spent telling and sending spans: each main thread's by its own samples."""
     total = sum(one.process for one in done)
     told, variance = 0.0, 0.0
@@ -107,7 +107,7 @@ def share_of(done: list[Looked]) -> Share:
         part = one.telling / max(1, one.samples)
         told += one.main * part
         variance += one.main**2 * part * (1 - part) / max(1, one.samples)
-    return Share(
+    return TracingShare(
         told / total, sum(one.sender for one in done) / total, _TWO_SIGMA * math.sqrt(variance) / total
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from pictures_plots import Axis, Line, Plot, Point, svg
+from pictures_plots import Axis, Plot, PlotLine, Point, svg
 
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros, to_seconds
 from fairlead_contracts.messages.decisions import Place
@@ -56,12 +56,12 @@ def rules(weights: Mapping[str, int], aging: Aging = DEFAULT) -> PoolRules:
     return Rulebook(document, 1).pool_rules("gpu", demand(CARDS))
 
 
-def shares_over(course: Course, begin: int, length: int, weights: Mapping[str, int]) -> list[Line]:
+def shares_over(course: Course, begin: int, length: int, weights: Mapping[str, int]) -> list[PlotLine]:
     """Lines of the tenants' parts of the pool over hours from a beginning, with what each is entitled to at the end."""
     parts = entitlements_of(weights)
     steps = range(5, 60 * length + 1, 5)
     return [
-        Line(
+        PlotLine(
             f"{tenant}, weight {weight}",
             KINDS[tenant],
             [
@@ -157,10 +157,10 @@ def _lines(
     courses: Mapping[float, tuple[Course, Micros]],
     *,
     entitled: bool = False,
-) -> list[Line]:
+) -> list[PlotLine]:
     parts = entitlements_of(TENANTS)
     return [
-        Line(
+        PlotLine(
             f"{tenant}, weight {weight}",
             KINDS[tenant],
             [(x, figure(course, begin, tenant)) for x, (course, begin) in courses.items()],
@@ -184,9 +184,9 @@ def cap() -> list[Plot]:
         waited = day - to_seconds(place.submitted) / to_seconds(DAY)
         return DEFAULT.entitlement_per_day * min(max(0.0, waited), 7.0) - place.tag
 
-    def line(name: str, kind: str, place: Place, begin: int) -> Line:
+    def line(name: str, kind: str, place: Place, begin: int) -> PlotLine:
         points: Sequence[Point] = [(day / 4, worth(place, day / 4)) for day in range(4 * begin, 57)]
-        return Line(name, kind, points)
+        return PlotLine(name, kind, points)
 
     lines = [line("old: tag 0.5", "b", old, 0), line("young: tag 0", "a", young, 4)]
     days = Axis("days", [(day, str(day)) for day in range(0, 15, 2)])

@@ -22,7 +22,7 @@ type Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A line of a plot."""
 
     name: str
@@ -56,7 +56,7 @@ class Plot:
     title: str
     x: Axis
     y: Axis
-    lines: Sequence[Line]
+    lines: Sequence[PlotLine]
     marks: Sequence[tuple[float, str]] = ()
     """Vertical lines with what happens there."""
 
@@ -111,7 +111,7 @@ def _plot(plot: Plot) -> list[str]:
     return [*parts, *(_line(plot, line) for line in plot.lines), *_names(plot)]
 
 
-def _line(plot: Plot, line: Line) -> str:
+def _line(plot: Plot, line: PlotLine) -> str:
     drawn = ""
     if line.part is not None:
         at = _y(plot, line.part)

@@ -29,11 +29,12 @@ from fairlead_bus import Bus, ConnectionSettings, RetryableBusError, connect
 from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import STATE, State
-from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer
 from fairlead_testkit.audit import made_in, simulated_jobs
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool
 from fairlead_testkit.intruder import NEIGHBOUR, TENANT, a_mutant
+from fairlead_testkit.people import hear_answers
 from fairlead_testkit.stopwatch import no_garbage_collected
 
 MESSAGES = int(os.environ.get("FAIRLEAD_ABUSE_MESSAGES", "3000"))
@@ -57,7 +58,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(int(MESSAGES / 200) +
 POLICY = one_pool([TENANT, NEIGHBOUR])
 
 
-class Neighbour:
+class MeasuredNeighbour:
     """Submits from its own account, hears its own answers there, and takes the time."""
 
     def __init__(self, bus: Bus) -> None:
@@ -69,12 +70,11 @@ class Neighbour:
     async def listen(self) -> None:
         """Hears all that is said to it."""
 
-        async def heard(asked: object) -> None:
-            answer = ANSWER.decode(getattr(asked, "payload"))  # noqa: B009
+        def take(answer: AnyAnswer) -> None:
             self.heard.setdefault(answer.id, []).append((time.monotonic(), answer))
             self.changed.set()
 
-        await self._bus.subscribe_core(subjects.answer_filter(NEIGHBOUR), heard)
+        await hear_answers(self._bus, take, NEIGHBOUR)
 
     async def submit(self) -> None:
         """Submits one more job."""
@@ -95,7 +95,7 @@ def p99(waits: list[float]) -> float:
     return statistics.quantiles(waits, n=100, method="inclusive")[98]
 
 
-async def submit_until(neighbour: Neighbour, over: asyncio.Event) -> list[float]:
+async def submit_until(neighbour: MeasuredNeighbour, over: asyncio.Event) -> list[float]:
     """Submits at random until it is over, whether or not what was submitted before is stored by then; returns the waits."""
     before, due = len(neighbour.sent), time.monotonic()
     beat = random.Random(before)
@@ -107,7 +107,7 @@ async def submit_until(neighbour: Neighbour, over: asyncio.Event) -> list[float]
     return await neighbour.waits(list(neighbour.sent)[before:])
 
 
-async def quiet(neighbour: Neighbour) -> list[float]:
+async def quiet(neighbour: MeasuredNeighbour) -> list[float]:
     over = asyncio.Event()
     asyncio.get_running_loop().call_later(QUIET_SECONDS, over.set)
     return await submit_until(neighbour, over)
@@ -286,7 +286,7 @@ async def test_a_hostile_tenant_stops_spoofs_and_starves_nobody(tmp_path: Path) 
         who = fleet.person(f"tenant.{NEIGHBOUR}")
         own = ConnectionSettings(url=who["FAIRLEAD_NATS_URL"], nkey_seed=who["FAIRLEAD_NATS_NKEY_SEED"])
         async with connect(own, name=NEIGHBOUR) as neighbours:
-            neighbour = Neighbour(neighbours)
+            neighbour = MeasuredNeighbour(neighbours)
             await neighbour.listen()
             await quiet(neighbour)  # all is warm
             before = await standing(bus)
@@ -325,7 +325,7 @@ def told_ratio(waits_quiet: list[float], waits: list[float], rates: list[float])
     return ratio
 
 
-async def nothing_of_others(fleet: Fleet, bus: Bus, neighbour: Neighbour) -> None:
+async def nothing_of_others(fleet: Fleet, bus: Bus, neighbour: MeasuredNeighbour) -> None:
     """The neighbour has the jobs that it asked for and no others, and heard of nothing else."""
     assert sorted(made_in(fleet.store, NEIGHBOUR)) == sorted(neighbour.sent)
     own = [job for job in simulated_jobs(fleet.store) if job.scope == NEIGHBOUR]

@@ -53,6 +53,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.recorded_facts import CLUSTER, document_of, states_of
 from fairlead_testkit.recorded_pools import RecordedPool, recorded_pools
+from fairlead_testkit.scorer_ports import NobodyElse, StatedLeaders
 
 DIGESTS = Path(__file__).with_name("digests.json")
 REPOSITORY = Path(__file__).parents[2]
@@ -63,6 +64,14 @@ FEW = 4
 """Number of cases of which one is looked at in each run."""
 DIGITS = 16
 """Digits of a SHA-256 in hexadecimal: 64 bits tell any change of a byte."""
+
+LEADERS = StatedLeaders(
+    *(
+        LeaderLease(role=role, cluster=CLUSTER, replica="a", epoch=1, renewed=0)
+        for role in ("admitter", "watcher", "checker")
+    )
+)
+"""Leaders who have nothing to say."""
 
 type Bytes = dict[str, bytes]
 """Recorded bytes by kind."""
@@ -131,26 +140,6 @@ def _said(snapshot: bytes, command: Callable[[Path], object]) -> bytes:
 
 
 # In a scorer ----------------------------------------------------------------------------------------------------------
-
-
-class Leaders:
-    """Leaders: somebody leads each role, and has nothing to say."""
-
-    def leader(self, role: str, cluster: str) -> LeaderLease:
-        """The leader of a role for a cluster."""
-        return LeaderLease(role=role, cluster=cluster, replica="a", epoch=1, renewed=0)
-
-    def leaders(self, role: str) -> list[LeaderLease]:
-        """The leaders of a role for all clusters."""
-        return [self.leader(role, CLUSTER)]
-
-
-class NobodyElse:
-    """The bus of a scorer to which all shards belong: no other scorer is asked."""
-
-    async def request(self, subject: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109 # the bus's own
-        """No reply."""
-        raise AssertionError(subject, payload, timeout)
 
 
 def in_a_scorer(case: RecordedPool) -> Bytes:
@@ -225,10 +214,9 @@ def _decisions(cache: ClusterCache, now: Micros) -> bytes:
 
 
 async def _answers(cache: ClusterCache, snapshot: Snapshot, now: Micros) -> bytes:
-    leaders = Leaders()
     asker = ShardAsker(NobodyElse(), lambda _: True, timeout=1.0)
-    reserved = ReserveView(cache, leaders)
-    steering = SteeringView(cache, OperatorWords(), leaders, reserved)
+    reserved = ReserveView(cache, LEADERS)
+    steering = SteeringView(cache, OperatorWords(), LEADERS, reserved)
     explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0.0)
     questions = Questions(cache, asker, explainer, steering, lambda: now)
     subject = subjects.ask("explain", None)

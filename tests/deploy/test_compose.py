@@ -40,10 +40,10 @@ SETTINGS: dict[str, type[ServiceSettings]] = {
 }
 ONCE = {"accounts", "provision", "setup"}
 
-type Service = dict[str, Any]
+type ComposeService = dict[str, Any]
 
 
-def config(kit: Kit, *profiles: str, **variables: str) -> dict[str, Service]:
+def config(kit: Kit, *profiles: str, **variables: str) -> dict[str, ComposeService]:
     """The services of a profile, as docker-compose itself reads the file."""
     done = subprocess.run(
         [
@@ -61,7 +61,7 @@ def config(kit: Kit, *profiles: str, **variables: str) -> dict[str, Service]:
     )
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr.lower(), done.stderr
-    found: dict[str, Service] = json.loads(done.stdout)["services"]
+    found: dict[str, ComposeService] = json.loads(done.stdout)["services"]
     return found
 
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trustme
@@ -43,13 +42,12 @@ BESIDE = ("slurm-pods",)
 APPLIED = ("dev", "whole")
 """Overlays that tests apply one after the other; the others are only tried out."""
 
-type KubeObject = dict[str, Any]
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(900)]
 
 
 @dataclass
-class Site:
+class DeploymentSite:
     """A site that deploys: a copy of `deploy` with keys of its own, a cluster, and what it runs."""
 
     lab: KubeLab
@@ -138,13 +136,15 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(kube_kit: Kit, deploy_kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(
+    kube_kit: Kit, deploy_kit: Kit, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DeploymentSite]:
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "deploy", folder / "deploy")
     options = LabOptions(crds=tuple(deploy_kit.manifests("kinds")))
     with KubeLab(options, kit=kube_kit) as lab:
         lab.apply_examples()
-        found = Site(lab, folder, free_ports(3))
+        found = DeploymentSite(lab, folder, free_ports(3))
         shutil.rmtree(found.keys, ignore_errors=True)  # of whoever builds the overlay in this checkout
         found.fairlead("operator.me", "nats", "config", str(found.keys), "prod", "hpc", "--operator=setup", "--operator=me", f"--url={found.url}")  # fmt: skip
         write_certificates(found.keys)
@@ -203,7 +203,7 @@ def taken_by(folder: Path) -> Iterator[Path]:
             yield from taken_by(folder / name)
 
 
-def test_every_folder_is_tried_by_some_overlay(site: Site) -> None:
+def test_every_folder_is_tried_by_some_overlay(site: DeploymentSite) -> None:
     kustomize = site.overlays.parent.resolve()
     offered = {path.parent for path in kustomize.rglob("kustomization.yaml")}
     tried = {
@@ -213,14 +213,14 @@ def test_every_folder_is_tried_by_some_overlay(site: Site) -> None:
 
 
 @pytest.mark.parametrize("overlay", [*(one for one in OVERLAYS if one not in APPLIED), PODS])
-def test_every_overlay_is_accepted_by_the_server(site: Site, overlay: str) -> None:
+def test_every_overlay_is_accepted_by_the_server(site: DeploymentSite, overlay: str) -> None:
     said = site.apply(overlay, "--dry-run=server")
     assert "serverside-applied (server dry run)" in said
     assert "Warning" not in said
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_scorers_are_never_more_than_shards(site: Site, overlay: str) -> None:
+def test_scorers_are_never_more_than_shards(site: DeploymentSite, overlay: str) -> None:
     objects = [one for one in yaml.safe_load_all(site.built(overlay)) if one]
     shards = PolicyDocument().shards
     most = [
@@ -284,7 +284,7 @@ ASKED = {
 
 
 @pytest.fixture(scope="module")
-def deployed(site: Site) -> Site:
+def deployed(site: DeploymentSite) -> DeploymentSite:
     """The site with production applied, and all that it offers, over what somebody tried before."""
     for overlay in APPLIED:
         assert "Warning" not in site.apply(overlay)
@@ -292,7 +292,7 @@ def deployed(site: Site) -> Site:
 
 
 @pytest.mark.parametrize("account", MAY)
-def test_each_account_may_do_what_it_has_to_and_nothing_else(deployed: Site, account: str) -> None:
+def test_each_account_may_do_what_it_has_to_and_nothing_else(deployed: DeploymentSite, account: str) -> None:
     allowed = {asked for asked in ASKED if may(deployed.lab, account, asked)}
     assert allowed == MAY[account]
 
@@ -319,7 +319,7 @@ def may(lab: KubeLab, account: str, asked: tuple[str, str, str, str]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def served(deployed: Site) -> Site:
+def served(deployed: DeploymentSite) -> DeploymentSite:
     """The site with NATS running, and what the Job of the overlay makes on it."""
     start_nats(deployed)
     set_up(deployed)
@@ -331,7 +331,9 @@ def served(deployed: Site) -> Site:
 @pytest.mark.skipif(
     not SlurmOptions().accounting, reason="an operator of Slurm needs accounting, and that root"
 )
-def test_a_bridge_in_the_cluster_orders_a_slurm_elsewhere(served: Site, slurm_lab: SlurmLab) -> None:
+def test_a_bridge_in_the_cluster_orders_a_slurm_elsewhere(
+    served: DeploymentSite, slurm_lab: SlurmLab
+) -> None:
     token = slurm_lab.run("scontrol", "token", f"username={OPERATOR}", "lifespan=3600").strip()
     without_munge = re.sub(r"socket=[^,\s]+", "socket=/nonexistent", slurm_lab.conf.read_text())
     words = ("create", "secret", "generic", "fairlead-slurm", f"--from-literal=slurm.conf={without_munge}")
@@ -359,7 +361,9 @@ def test_a_bridge_in_the_cluster_orders_a_slurm_elsewhere(served: Site, slurm_la
     stop(served, running)
 
 
-def test_what_production_makes_orders_a_cluster_survives_an_upgrade_and_leaves_no_trace(served: Site) -> None:
+def test_what_production_makes_orders_a_cluster_survives_an_upgrade_and_leaves_no_trace(
+    served: DeploymentSite,
+) -> None:
     lab, names = served.lab, [f"fairlead-{name}" for name in ("watcher", "scorer", "admitter", "checker")]
     old = [start_service(served, name, "old") for name in names]
     watchdog = start_service(served, "fairlead-check-watchdog", "only")
@@ -417,7 +421,7 @@ class Service:
     port: int
 
 
-def start_nats(site: Site) -> None:
+def start_nats(site: DeploymentSite) -> None:
     """The servers of the StatefulSet, with its configuration; what is another pod's address there is a port here."""
     template = site.lab.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/nats")["spec"][
         "template"
@@ -458,7 +462,7 @@ def on_loopback(text: str, mounted: Path, port: int, route: int, routes: list[in
     return text.replace('"/etc/nats/', f'"{mounted}/').replace('"/data"', f'"{mounted}/data"')
 
 
-def set_up(site: Site) -> None:
+def set_up(site: DeploymentSite) -> None:
     """The containers of the Job, one after the other."""
     job = site.lab.api.get(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/fairlead-setup")["spec"]["template"][
         "spec"
@@ -478,7 +482,7 @@ def ended_well(told: ContainerRun) -> bool:
     return done.returncode == 0
 
 
-def start_service(site: Site, name: str, mark: str, kind: str = "deployments") -> Service:
+def start_service(site: DeploymentSite, name: str, mark: str, kind: str = "deployments") -> Service:
     """A pod of a Deployment or another kind: its command and environment, its keys, a token of its service account."""
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/{kind}/{name}"
     pod = site.lab.api.get(path)["spec"]["template"]["spec"]
@@ -493,14 +497,14 @@ def start_service(site: Site, name: str, mark: str, kind: str = "deployments") -
     return Service(name, site.start(f"{name}-{mark}", told.command, told.environ), told, port)
 
 
-def stop(site: Site, services: list[Service]) -> None:
+def stop(site: DeploymentSite, services: list[Service]) -> None:
     """Stops services as a pod ends: each is asked to, and does."""
     for service in services:
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(60) == 0, site.logs()
 
 
-def await_ready(site: Site, services: list[Service]) -> None:
+def await_ready(site: DeploymentSite, services: list[Service]) -> None:
     """Every probe is answered with 200."""
     for service in services:
         assert service.process.poll() is None, site.logs()
@@ -517,7 +521,7 @@ def answers(port: int, path: str) -> bool:
         return False
 
 
-def submit(site: Site, tenant: str, times: int) -> None:
+def submit(site: DeploymentSite, tenant: str, times: int) -> None:
     path = site.folder / "deploy" / "examples" / "kueue" / f"{tenant}.yaml"
     for _ in range(times):
         site.kubectl("create", "-f", str(path))
@@ -542,7 +546,7 @@ def left(lab: KubeLab) -> list[str]:
     return [f"{one.get('namespace', '')}/{one['name']}" for one in ours]
 
 
-def test_every_dashboard_and_the_rules_go_along(site: Site) -> None:
+def test_every_dashboard_and_the_rules_go_along(site: DeploymentSite) -> None:
     dashboards = (ROOT / "deploy" / "monitoring" / "grafana" / "dashboards").glob("*.json")
     objects = [one for one in yaml.safe_load_all(site.built("production")) if one]
     [found] = [one for one in objects if one["metadata"]["name"] == "fairlead-dashboards"]
@@ -551,7 +555,7 @@ def test_every_dashboard_and_the_rules_go_along(site: Site) -> None:
     assert {"PrometheusRule", "PodMonitor"} <= {one["kind"] for one in objects}
 
 
-def test_whoever_has_metrics_is_scraped_and_reaches_nats(site: Site) -> None:
+def test_whoever_has_metrics_is_scraped_and_reaches_nats(site: DeploymentSite) -> None:
     objects = [one for one in yaml.safe_load_all(site.built("whole")) if one]
     services = {
         one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
@@ -570,7 +574,7 @@ def test_whoever_has_metrics_is_scraped_and_reaches_nats(site: Site) -> None:
         assert services <= set(chosen["values"]), name
 
 
-def test_manifests_name_only_settings_that_there_are(site: Site) -> None:
+def test_manifests_name_only_settings_that_there_are(site: DeploymentSite) -> None:
     known = json.dumps((ROOT / "docs" / "settings.md").read_text())
     for overlay in OVERLAYS:
         for item in yaml.safe_load_all(site.built(overlay)):

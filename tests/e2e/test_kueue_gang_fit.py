@@ -39,7 +39,7 @@ TEAM = "team-a"
 OWN = "fairlead.test/fixture"
 
 
-class Site:
+class GangFitSite:
     """A ClusterQueue with the check, and nodes that only its flavor leads to.
 
     Its jobs alone tolerate the nodes: a pod that an earlier test left behind would be bound to one, and take room there.
@@ -159,10 +159,10 @@ class Site:
 
 
 @contextlib.contextmanager
-def site(lab: KubeLab, *shapes: NodeShape) -> Iterator[Site]:
+def site(lab: KubeLab, *shapes: NodeShape) -> Iterator[GangFitSite]:
     lab.offer_gang_fit()
     with NamespaceFixture(lab, [TEAM]) as fixture:
-        here = Site(fixture, *shapes)
+        here = GangFitSite(fixture, *shapes)
         try:
             yield here
         finally:

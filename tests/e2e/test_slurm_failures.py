@@ -27,7 +27,7 @@ STEP = 10_000
 """The priority of one level: the lab's weights add up to 3500."""
 
 
-class Site:
+class FullSlurmSite:
     """A lab whose nodes are full, and the submissions that wait before it."""
 
     def __init__(self, lab: SlurmLab, fleet: SlurmFleet, bus: Bus) -> None:
@@ -59,50 +59,50 @@ class Site:
         return Counter(self.lab.jobs("%j", "--states=PENDING"))
 
 
-def slurmctld_restarts(site: Site) -> None:
+def slurmctld_restarts(site: FullSlurmSite) -> None:
     _restart(site.lab, "slurmctld")
 
 
-def munge_stops_for_a_while(site: Site) -> None:
+def munge_stops_for_a_while(site: FullSlurmSite) -> None:
     site.lab.process("munged").end()
     with pytest.raises(SlurmCommandError):
         site.lab.jobs()
     site.lab.process("munged").start()
 
 
-def a_slurmd_is_killed(site: Site) -> None:
+def a_slurmd_is_killed(site: FullSlurmSite) -> None:
     site.lab.process("slurmd-n1").kill()
     site.lab.process("slurmd-n1").start()
 
 
-def the_bridge_is_killed(site: Site) -> None:
+def the_bridge_is_killed(site: FullSlurmSite) -> None:
     [bridge] = site.fleet.named("slurm_bridge")
     bridge.kill()
     bridge.start()
 
 
-def slurmdbd_is_away(site: Site) -> None:
+def slurmdbd_is_away(site: FullSlurmSite) -> None:
     site.lab.process("slurmdbd").end(grace=20)
     site.lab.run("scancel", site.lab.submit("vision", "--hold"))  # slurmctld goes on by what it knows
     site.lab.process("slurmdbd").start()
 
 
-def the_token_is_refused(site: Site) -> None:
+def the_token_is_refused(site: FullSlurmSite) -> None:
     words, _, signature = site.fleet.token.read_text().strip().rpartition(".")
     site.fleet.token.write_text(f"{words}.{signature[::-1]}")
 
 
-def slurmrestd_is_killed(site: Site) -> None:
+def slurmrestd_is_killed(site: FullSlurmSite) -> None:
     site.lab.process("slurmrestd").kill()
     site.lab.process("slurmrestd").start()
 
 
-def nats_is_away(site: Site) -> None:
+def nats_is_away(site: FullSlurmSite) -> None:
     site.fleet.server.kill()
     site.fleet.server.start()
 
 
-FAULTS: tuple[Callable[[Site], None], ...] = (
+FAULTS: tuple[Callable[[FullSlurmSite], None], ...] = (
     slurmctld_restarts,
     munge_stops_for_a_while,
     slurmdbd_is_away,
@@ -131,7 +131,7 @@ async def test_faults_submit_nothing_twice_and_take_no_level_away(
     with submitting_helper(tmp_path, lab) as socket:
         fleet = SlurmFleet(tmp_path, lab, policy=policy, submit_socket=socket, by_rest=by_rest)
         async with fleet.running() as bus:
-            site = Site(lab, fleet, bus)
+            site = FullSlurmSite(lab, fleet, bus)
             await site.submit()
             await site.settled()
             for fault in (*OF_SLURMRESTD, *FAULTS) if by_rest else FAULTS:
@@ -144,7 +144,7 @@ async def test_faults_submit_nothing_twice_and_take_no_level_away(
                 await site.settled()
 
 
-def _answers(site: Site) -> bool:
+def _answers(site: FullSlurmSite) -> bool:
     try:
         return bool(site.lab.jobs())
     except SlurmCommandError:

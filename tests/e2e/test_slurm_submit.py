@@ -10,13 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Asked, Bus
-from fairlead_contracts import subjects
+from fairlead_bus import Bus
 from fairlead_contracts.messages.state import Outcome
-from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Ended, Refused, Started
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import submit_all
-from fairlead_testkit.people import submit
+from fairlead_testkit.people import hear_answers, submit
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy
 from fairlead_testkit.slurm_submitting import losing_the_first_answer, submitting_helper
 from fairlead_testkit.slurmlab import CLUSTER, PEOPLE, SlurmLab
@@ -31,18 +30,17 @@ WEIGHTS = {"vision": 3, "speech": 2}
 WHO = ["sh", "-c", 'id -un; printf %s "$1"', "sh", "it's $(touch owned)\n#SBATCH --hold"]
 
 
-class Listener:
+class TenantAnswers:
     """Answers that the senders of one tenant hear, by submission."""
 
     def __init__(self) -> None:
         self._heard: dict[str, list[AnyAnswer]] = {}
 
     async def listen(self, bus: Bus, tenant: str) -> None:
-        async def hear(asked: Asked) -> None:
-            answer = ANSWER.decode(asked.payload)
+        def take(answer: AnyAnswer) -> None:
             self._heard.setdefault(answer.id, []).append(answer)
 
-        await bus.subscribe_core(subjects.answer_filter(tenant), hear)
+        await hear_answers(bus, take, tenant)
 
     async def of(self, submission: str, last: type[AnyAnswer]) -> list[AnyAnswer]:
         """Answers to one submission, up to the kind that is its last."""
@@ -70,7 +68,7 @@ async def test_a_submission_is_one_job_of_its_tenants_user(slurm_lab: SlurmLab, 
         async with losing_the_first_answer(tmp_path, helper) as (socket, lost):
             fleet = SlurmFleet(tmp_path, slurm_lab, policy=policy, submit_socket=socket)
             async with fleet.running() as bus:
-                heard = Listener()
+                heard = TenantAnswers()
                 await heard.listen(bus, "vision")
                 await _killed_between_creation_and_answer(fleet, bus, heard, lost)
                 await _refused(bus, heard)
@@ -78,7 +76,7 @@ async def test_a_submission_is_one_job_of_its_tenants_user(slurm_lab: SlurmLab, 
 
 
 async def _killed_between_creation_and_answer(
-    fleet: SlurmFleet, bus: Bus, heard: Listener, lost: asyncio.Event
+    fleet: SlurmFleet, bus: Bus, heard: TenantAnswers, lost: asyncio.Event
 ) -> None:
     """The job is there, and nobody knows: the next bridge finds it, and makes no second one."""
     lab = fleet.lab
@@ -106,7 +104,7 @@ async def _killed_between_creation_and_answer(
     assert len([line for line in made if "Comment=fairlead=once " in line]) == 1
 
 
-async def _refused(bus: Bus, heard: Listener) -> None:
+async def _refused(bus: Bus, heard: TenantAnswers) -> None:
     wrong: dict[str, dict[str, object]] = {
         "no-command": {"template": {"image": "registry.example/train:3"}},
         "no-such-queue": {"queue": "odd"},

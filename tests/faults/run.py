@@ -31,7 +31,7 @@ _PASSED, _FAILED = 0, 1
 _SHOWN = 1500
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change that must not pass."""
 
     name: str
@@ -40,10 +40,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tests: list[str]
 
 
-class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KnownFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The faults in a file."""
 
-    fault: list[Fault]
+    fault: list[KnownFault]
 
 
 class NotAppliedError(Exception):
@@ -97,7 +97,7 @@ class Copy:
             raise NotAppliedError(f"there is no test file {test}")
         return found
 
-    def with_fault(self, fault: Fault) -> tuple[int, str]:
+    def with_fault(self, fault: KnownFault) -> tuple[int, str]:
         """Runs tests as `tests_end`, with a fault in the code.
 
         Raises:
@@ -120,7 +120,7 @@ class Copy:
             path.write_text(text)
 
 
-def judged(fault: Fault, copies: "Queue[Copy]") -> str:
+def judged(fault: KnownFault, copies: "Queue[Copy]") -> str:
     """The trouble with a fault; empty where a test noticed it."""
     copy = copies.get()
     began = time.monotonic()
@@ -140,7 +140,7 @@ def judged(fault: Fault, copies: "Queue[Copy]") -> str:
 def main(words: list[str]) -> int:
     """Try all faults, or those with these words in their names; gives the exit code."""
     read = [tomllib.loads(path.read_text()) for path in sorted(HERE.glob("*.toml"))]
-    faults = [fault for one in read for fault in msgspec.convert(one, Faults).fault]
+    faults = [fault for one in read for fault in msgspec.convert(one, KnownFaults).fault]
     faults = [fault for fault in faults if all(word in fault.name for word in words)]
     if not faults:
         sys.stdout.write(f"no fault has {' and '.join(words)} in its name\n")

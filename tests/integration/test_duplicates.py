@@ -10,10 +10,9 @@ import pytest
 
 from fairlead_admitter.app import main as admitter
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_bus import Asked, Bus, ConnectionSettings, connect
+from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_bus.server.accounts import AccountLayout
-from fairlead_contracts import subjects
-from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Refused, read_submission
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Refused, read_submission
 from fairlead_runtime.settings import ServiceSettings
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer import main as scorer
@@ -22,7 +21,7 @@ from fairlead_testkit.builders import a_body
 from fairlead_testkit.bus_harness import serving
 from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, set_up
 from fairlead_testkit.guarded import guarded_server
-from fairlead_testkit.people import submit
+from fairlead_testkit.people import hear_answers, submit
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -30,7 +29,7 @@ TENANTS = ("team-a", "team-b")
 LAYOUT = AccountLayout(clusters=[CLUSTER], groups={tenant: [tenant] for tenant in TENANTS}, operators=[])
 
 
-class Tenants:
+class TenantConnections:
     """The tenants' connections, and what they heard."""
 
     def __init__(self) -> None:
@@ -41,11 +40,11 @@ class Tenants:
     async def listen(self, tenant: str) -> None:
         """Note the answers to a tenant, as it may hear them."""
 
-        async def hear(asked: Asked) -> None:
-            self.heard[tenant].append(ANSWER.decode(asked.payload))
+        def take(answer: AnyAnswer) -> None:
+            self.heard[tenant].append(answer)
             self.changed.set()
 
-        await self.buses[tenant].subscribe_core(subjects.answer_filter(tenant), hear)
+        await hear_answers(self.buses[tenant], take, tenant)
 
     async def submit(self, tenant: str, payload: bytes, *, msg_id: str, cluster: str = CLUSTER) -> None:
         """Publish under a Nats-Msg-Id."""
@@ -59,7 +58,7 @@ class Tenants:
 
 
 @pytest.fixture
-async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
+async def tenants(tmp_path: Path) -> AsyncIterator[TenantConnections]:
     """An admitter, a scorer and a cluster under the shipped grants, and two tenants."""
     async with AsyncExitStack() as stack:
         guarded = stack.enter_context(guarded_server(tmp_path, LAYOUT))
@@ -71,7 +70,7 @@ async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
         cluster = FakeCluster(await user(f"watcher.{CLUSTER}"))
         await cluster.come_up()
         await cluster.declare()
-        made = Tenants()
+        made = TenantConnections()
         for tenant in TENANTS:
             made.buses[tenant] = await user(f"tenant.{tenant}")
             await made.listen(tenant)
@@ -89,7 +88,9 @@ def settings[S: ServiceSettings](kind: type[S], user: ConnectionSettings, **more
 
 
 @pytest.mark.parametrize("cluster", [CLUSTER, "any"])
-async def test_one_tenants_msg_id_never_swallows_anothers_job(tenants: Tenants, cluster: str) -> None:
+async def test_one_tenants_msg_id_never_swallows_anothers_job(
+    tenants: TenantConnections, cluster: str
+) -> None:
     await tenants.submit("team-a", a_body(id=None), msg_id="nightly", cluster=cluster)
     await tenants.submit("team-b", a_body(id=None), msg_id="nightly", cluster=cluster)
     for tenant in TENANTS:
@@ -100,7 +101,7 @@ async def test_one_tenants_msg_id_never_swallows_anothers_job(tenants: Tenants, 
 
 @pytest.mark.parametrize("cluster", [CLUSTER, "any"])
 async def test_the_same_id_with_another_body_is_refused_whatever_the_msg_id(
-    tenants: Tenants, cluster: str
+    tenants: TenantConnections, cluster: str
 ) -> None:
     await tenants.submit("team-a", a_body(id="x", pods=1), msg_id="m", cluster=cluster)
     await tenants.answers("team-a", 1)
@@ -112,7 +113,7 @@ async def test_the_same_id_with_another_body_is_refused_whatever_the_msg_id(
     assert isinstance((await tenants.answers("team-a", 3))[2], Accepted)
 
 
-async def test_the_same_msg_id_with_another_body_is_refused(tenants: Tenants) -> None:
+async def test_the_same_msg_id_with_another_body_is_refused(tenants: TenantConnections) -> None:
     """A body without an id is named after the header, within its tenant."""
     await tenants.submit("team-a", a_body(id=None, pods=1), msg_id="m")
     await tenants.answers("team-a", 1)
@@ -122,7 +123,7 @@ async def test_the_same_msg_id_with_another_body_is_refused(tenants: Tenants) ->
     assert (refused.id, refused.field) == ("m", "id")
 
 
-async def test_nobody_gets_in_the_way_of_the_copy_that_a_scorer_makes(tenants: Tenants) -> None:
+async def test_nobody_gets_in_the_way_of_the_copy_that_a_scorer_makes(tenants: TenantConnections) -> None:
     """A tenant that knows another's body knew the Msg-Id that the copy for one cluster would have."""
     body = a_body(id="x")
     digest = read_submission(body, tenant="team-a", fallback_id="").digest()

@@ -18,11 +18,11 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
 from fairlead_testkit.cases import cases
 
-type Batch = dict[str, State | None]
+type StateBatch = dict[str, State | None]
 """Changes by subject; None where the object is gone."""
 
 CLUSTERS = ("c1", "c2")
-AT_FIRST: Batch = {
+AT_FIRST: StateBatch = {
     subject_of(one): one
     for cluster in CLUSTERS
     for one in (a_pool(cluster=cluster), a_queue(cluster=cluster))
@@ -87,7 +87,7 @@ def any_fact(dice: random.Random) -> State:
     return any_job(dice)
 
 
-def a_log(dice: random.Random) -> Iterator[Batch]:
+def a_log(dice: random.Random) -> Iterator[StateBatch]:
     """A log of both clusters: what they are at first, and what then comes, changes and goes, several things at a time."""
     yield AT_FIRST
     known: list[str] = []
@@ -108,7 +108,7 @@ class Readers:
         self.admitters = {cluster: ClusterFacts(cluster) for cluster in CLUSTERS}
         self.standing: dict[str, State] = {}
 
-    def hear(self, batch: Batch) -> None:
+    def hear(self, batch: StateBatch) -> None:
         self.cache.learn(batch)
         for cluster, facts in self.admitters.items():
             facts.apply({subject: state for subject, state in batch.items() if f".{cluster}." in subject})
@@ -164,7 +164,10 @@ def test_a_job_under_two_accounts_is_the_newer_ones_for_all_three() -> None:
     )
     readers = Readers(DOCUMENTS[0])
     side = a_queue(cluster="c1", name="side")
-    batches: list[Batch] = [{subject_of(newer): newer, subject_of(side): side}, {subject_of(older): older}]
+    batches: list[StateBatch] = [
+        {subject_of(newer): newer, subject_of(side): side},
+        {subject_of(older): older},
+    ]
     for batch in batches:
         readers.hear({**AT_FIRST, **batch})
     [job] = readers.paper.jobs

@@ -63,7 +63,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @dataclass
-class Site:
+class UpgradedSite:
     """A cluster whose Fairlead is upgraded, and goes back."""
 
     fleet: ProcessFleet
@@ -173,7 +173,7 @@ async def test_beside_a_simulated_cluster_a_release_follows_the_one_before_and_t
         return {job.id: job.level or 0 for job in found if job is not None and job.started is None}
 
     async with fleet.running() as bus:
-        site = Site(fleet, bus, older, stand)
+        site = UpgradedSite(fleet, bus, older, stand)
         await fleet.another(
             "sim"
         )  # the cluster, which no release of ours brings, and whose file an older one need not read
@@ -205,7 +205,7 @@ async def test_beside_kueue_a_release_follows_the_one_before_and_the_other_way_r
             return await asyncio.to_thread(levels, fixture)
 
         async with fleet.running() as bus:
-            site = Site(fleet, bus, older, stand)
+            site = UpgradedSite(fleet, bus, older, stand)
             services = ("watcher", "watcher", "scorer", "scorer", "admitter", "admitter")
             running = await site.started(services, older)
             for number in range(2):

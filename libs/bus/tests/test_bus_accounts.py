@@ -54,7 +54,7 @@ FORBIDDEN = ["$JS.ACK.submit.submit-c1.1.1.1.1.1", "_R_.abc"]
 """NATS takes these from no client as a reply subject."""
 
 
-class Meeting:
+class AccountsHarness:
     """A server with the shipped accounts, the topology on it, and whoever connects."""
 
     def __init__(self, guarded: GuardedServer, stack: AsyncExitStack) -> None:
@@ -76,10 +76,10 @@ class Meeting:
 
 
 @pytest.fixture(params=["plain", "operator"])
-async def meeting(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Meeting]:
+async def meeting(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[AccountsHarness]:
     with guarded_server(tmp_path, LAYOUT, operator_mode=request.param == "operator") as guarded:
         async with AsyncExitStack() as stack:
-            made = Meeting(guarded, stack)
+            made = AccountsHarness(guarded, stack)
             await provision(await made.user("provisioner"), topology(["c1"]))
             yield made
 
@@ -94,7 +94,7 @@ async def echo(asked: Asked) -> bytes:
     return asked.subject.encode()
 
 
-async def test_a_tenant_submits_asks_and_hears_from_its_own_account(meeting: Meeting) -> None:
+async def test_a_tenant_submits_asks_and_hears_from_its_own_account(meeting: AccountsHarness) -> None:
     root, tenant = await meeting.user("root"), await meeting.user("tenant.team-a")
     scorer, admitter = await meeting.user("scorer"), await meeting.user("admitter.c1")
     heard = await meeting.hearing(tenant, subjects.answer_filter("team-a"))
@@ -121,7 +121,7 @@ async def test_a_tenant_submits_asks_and_hears_from_its_own_account(meeting: Mee
 
 @pytest.mark.parametrize("user", ["tenant.team-a", "free.tenant.team-a"])
 async def test_neither_an_answer_nor_an_ack_can_be_aimed_out_of_the_account(
-    meeting: Meeting, user: str
+    meeting: AccountsHarness, user: str
 ) -> None:
     """The second user may do all in its account: what holds is the account, and not its users' grants."""
     root, scorer, hostile = await meeting.user("root"), await meeting.user("scorer"), await meeting.user(user)
@@ -151,7 +151,9 @@ async def test_neither_an_answer_nor_an_ack_can_be_aimed_out_of_the_account(
     [aim for aim in AIMS + FORBIDDEN if aim != subjects.answer("team-a", "s1")]
     + [subjects.ask("queue", "team-b"), subjects.ask("queue"), subjects.submit("any", "team-b")],
 )
-async def test_what_a_tenant_publishes_elsewhere_arrives_nowhere(meeting: Meeting, subject: str) -> None:
+async def test_what_a_tenant_publishes_elsewhere_arrives_nowhere(
+    meeting: AccountsHarness, subject: str
+) -> None:
     root, hostile, free = [
         await meeting.user(name) for name in ("root", "tenant.team-a", "free.tenant.team-a")
     ]
@@ -164,7 +166,7 @@ async def test_what_a_tenant_publishes_elsewhere_arrives_nowhere(meeting: Meetin
     assert seen == []
 
 
-async def test_a_tenant_has_no_jetstream_and_hears_nothing_of_others(meeting: Meeting) -> None:
+async def test_a_tenant_has_no_jetstream_and_hears_nothing_of_others(meeting: AccountsHarness) -> None:
     root, free = await meeting.user("root"), await meeting.user("free.tenant.team-a")
     heard, keys = await meeting.hearing(free, f"{subjects.ROOT}.>"), await meeting.hearing(free, "$KV.>")
     for verb in ("STREAM.NAMES", "STREAM.INFO.answer", "CONSUMER.CREATE.answer.mine.fairlead.v1.answer.>"):
@@ -185,7 +187,7 @@ async def test_a_tenant_has_no_jetstream_and_hears_nothing_of_others(meeting: Me
 
 
 async def test_tenants_of_a_group_have_an_account_in_common_and_subjects_of_their_own(
-    meeting: Meeting,
+    meeting: AccountsHarness,
 ) -> None:
     one, two = await meeting.user("tenant.lab%2E1"), await meeting.user("tenant.lab-2")
     assert (await one.publish(subjects.submit("c1", "lab.1"), b"{}")).seq
@@ -195,7 +197,7 @@ async def test_tenants_of_a_group_have_an_account_in_common_and_subjects_of_thei
             await bus.publish(subjects.submit("c1", other), b"{}")
 
 
-async def test_who_has_no_key_is_not_let_in(meeting: Meeting) -> None:
+async def test_who_has_no_key_is_not_let_in(meeting: AccountsHarness) -> None:
     """Trap of NATS: accounts without authentication would put strangers into a global account."""
     url = meeting._guarded.server.url
     address = url.removeprefix("nats://").split(":")

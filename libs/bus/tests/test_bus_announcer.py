@@ -74,8 +74,8 @@ class Lapsing(Leadership):
         self._wake.set()
 
 
-class Gate:
-    """Doors of which one sees whether they are open."""
+class ToggledEndpoints:
+    """Endpoints of which one sees whether they are open."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -87,14 +87,14 @@ class Gate:
         self.is_open = False
 
 
-class Owner:
+class LedAnnouncer:
     """An announcer with its leadership, over one connection."""
 
     def __init__(self, bus: Bus, replica: str, first_rev: int = 1) -> None:
         self.wake = asyncio.Event()
         self.missing: str | None = None
         revs = count(first_rev)
-        self.endpoints = Gate()
+        self.endpoints = ToggledEndpoints()
         self.leadership = Lapsing(bus, role="watcher", cluster=CLUSTER, replica=replica, wake=self.wake)
         self.announcer = Announcer(
             bus,
@@ -150,7 +150,7 @@ class Audience:
         return found if isinstance(found, SyncMark) else None
 
 
-def running(*parts: Owner | Audience) -> AbstractAsyncContextManager[None]:
+def running(*parts: LedAnnouncer | Audience) -> AbstractAsyncContextManager[None]:
     return beside(*(part.run() for part in parts))
 
 
@@ -162,7 +162,7 @@ async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bu
     )
     for one in (right, wrong, unknown):
         await bus.publish(subject_of(one), encode_state(one))
-    owner, audience = Owner(bus, "a", first_rev=100), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a", first_rev=100), Audience(bus)
     owner.announcer.update(stated(a_class("right", 1), a_class("wrong", 2), a_class("new", 3)))
     async with running(owner, audience):
         mark = await eventually(audience.mark)
@@ -179,7 +179,7 @@ async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bu
 
 
 async def test_what_changes_later_is_said_with_its_story(bus: Bus) -> None:
-    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     owner.announcer.update({})
     async with running(owner, audience):
         await eventually(owner.agreed)
@@ -197,7 +197,7 @@ async def test_what_changes_later_is_said_with_its_story(bus: Bus) -> None:
 async def test_nothing_is_reconciled_or_marked_while_the_owner_lacks_something(bus: Bus) -> None:
     stands = a_class("stands", 1, rev=1)
     await bus.publish(subject_of(stands), encode_state(stands))
-    owner, audience = Owner(bus, "a", first_rev=2), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a", first_rev=2), Audience(bus)
     owner.missing = "the nodes"
     owner.announcer.update({})
     async with running(owner, audience):
@@ -219,13 +219,13 @@ async def test_a_step_during_a_change_of_leader_is_told_by_the_next(
     bus: Bus, settings: ConnectionSettings
 ) -> None:
     audience = Audience(bus)
-    first = Owner(bus, "a")
+    first = LedAnnouncer(bus, "a")
     first.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
     async with running(audience):
         async with running(first):
             await eventually(first.agreed)
         async with connect(settings, name="other") as line:
-            second = Owner(line, "b")
+            second = LedAnnouncer(line, "b")
             second.announcer.update(stated(a_class("x", 5)))
             async with running(second):
                 await eventually(second.agreed)
@@ -236,7 +236,7 @@ async def test_a_step_during_a_change_of_leader_is_told_by_the_next(
 async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_step_is_told_twice(
     bus: Bus, nats_server: NatsServer, tally: BusTally
 ) -> None:
-    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner, audience):
         await eventually(owner.agreed)
@@ -264,7 +264,7 @@ async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_ste
 
 
 async def test_what_was_told_while_trust_lapsed_is_said_when_it_is_back_in_the_same_epoch(bus: Bus) -> None:
-    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
     async with running(owner, audience):
         await eventually(owner.agreed)
@@ -284,7 +284,7 @@ async def test_what_was_told_while_trust_lapsed_is_said_when_it_is_back_in_the_s
 async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: Bus, tally: BusTally) -> None:
     size = bus.wire._client.max_payload
     huge = PoolState(cluster=CLUSTER, epoch=0, rev=0, name="p", capacity={}, enforcement_why="x" * size)
-    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     owner.announcer.update({subject_of(huge): huge, **stated(a_class("x", 1))})
     async with running(owner, audience):
         await eventually(owner.agreed)
@@ -333,7 +333,7 @@ OVERWRITINGS: dict[str, Overwriting] = {
 async def test_what_somebody_else_wrote_is_put_back_promptly_counted_and_told(
     bus: Bus, settings: ConnectionSettings, tally: BusTally, what: str
 ) -> None:
-    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner, audience), connect(settings, name="foreigner") as foreigner:
         await eventually(owner.agreed)
@@ -356,7 +356,7 @@ async def test_what_somebody_else_wrote_is_put_back_promptly_counted_and_told(
 
 
 async def test_what_was_forged_while_nobody_owned_it_is_put_right_by_the_next(bus: Bus) -> None:
-    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1), a_class("gone", 1), a_class("y", 1)))
     async with running(audience):
         async with running(owner):
@@ -366,7 +366,7 @@ async def test_what_was_forged_while_nobody_owned_it_is_put_right_by_the_next(bu
         for name in ("gone", "y"):
             await bus.publish(subject_of(a_class(name, 0)), b"x")
         await eventually(lambda: audience.mirror.values[AT_X].epoch == FORGED)
-        next_owner = Owner(bus, "b")
+        next_owner = LedAnnouncer(bus, "b")
         next_owner.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
         async with running(next_owner):
             await eventually(next_owner.agreed)
@@ -378,7 +378,7 @@ async def test_what_was_forged_while_nobody_owned_it_is_put_right_by_the_next(bu
 async def test_who_writes_without_end_makes_a_few_writes_of_the_owner_and_has_not_the_last_word(
     bus: Bus, settings: ConnectionSettings, tally: BusTally
 ) -> None:
-    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner, audience), connect(settings, name="foreigner") as foreigner:
         await eventually(owner.agreed)
@@ -407,13 +407,13 @@ async def test_an_owner_that_lost_its_lease_unawares_fights_nobody(
     bus: Bus, settings: ConnectionSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(globals(), "Lapsing", Deluded)
-    first, audience = Owner(bus, "a"), Audience(bus)
+    first, audience = LedAnnouncer(bus, "a"), Audience(bus)
     monkeypatch.undo()
     first.announcer.update(stated(a_class("x", 1)))
     async with running(first, audience), connect(settings, name="other") as line:
         await eventually(first.agreed)
         await Bucket(bus, topology.MEMBERS).delete(subjects.leader_key("watcher", CLUSTER))
-        second = Owner(line, "b", first_rev=1000)
+        second = LedAnnouncer(line, "b", first_rev=1000)
         second.announcer.update(stated(a_class("x", 5)))
         async with running(second):
             await eventually(second.agreed)
@@ -431,7 +431,7 @@ async def test_an_owner_that_lost_its_lease_unawares_fights_nobody(
 
 async def test_a_purge_is_found_by_the_missing_mark(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlead_bus.facts.announcer.LOOK_SECONDS", 0.2)
-    owner = Owner(bus, "a")
+    owner = LedAnnouncer(bus, "a")
     owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner):
         await eventually(owner.agreed)
@@ -448,7 +448,7 @@ async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
     bus: Bus, tally: BusTally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairlead_bus.facts.repair.AUDIT_SECONDS", 0.2)
-    owner = Owner(bus, "a")
+    owner = LedAnnouncer(bus, "a")
     owner.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
     async with running(owner):
         await eventually(owner.agreed)
@@ -471,7 +471,7 @@ async def test_the_shipped_grants_let_a_watcher_put_its_state_back(tmp_path: Pat
             tally = BusTally()
             user = f"watcher.{CLUSTER}"
             async with connect(guarded.settings(user), name=user, observer=tally) as bus:
-                owner = Owner(bus, "a")
+                owner = LedAnnouncer(bus, "a")
                 owner.announcer.update(stated(a_class("x", 1)))
                 async with running(owner):
                     await eventually(owner.agreed)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 MINE = subjects.answer_filter("team-a")
 
 
-class Reader:
+class FollowerReader:
     """Reads a follower in the background."""
 
     def __init__(self, follower: Follower) -> None:
@@ -46,7 +46,7 @@ async def test_it_gives_what_comes_from_now_on_over_a_killed_server(
     nats_server: NatsServer, bus: Bus
 ) -> None:
     await answer(bus, "team-a", b"before")
-    reader = Reader(Follower(bus, stream="answer", filter=MINE))
+    reader = FollowerReader(Follower(bus, stream="answer", filter=MINE))
     await reader.follower.ready.wait()
     await answer(bus, "team-b", b"another's")
     seq = await answer(bus, "team-a", b"1")
@@ -61,12 +61,12 @@ async def test_it_gives_what_comes_from_now_on_over_a_killed_server(
 
 
 async def test_a_break_before_the_first_message_loses_none(nats_server: NatsServer, bus: Bus) -> None:
-    reader = Reader(Follower(bus, stream="answer", filter=MINE))
+    reader = FollowerReader(Follower(bus, stream="answer", filter=MINE))
     await reader.follower.ready.wait()
     reader.task.cancel()  # the process pauses: its feed is gone while messages arrive
     await asyncio.gather(reader.task, return_exceptions=True)
     await answer(bus, "team-a", b"meanwhile")
-    again = Reader(reader.follower)
+    again = FollowerReader(reader.follower)
     assert await again.payloads(1) == [b"meanwhile"]
     await again.stop()
     del nats_server
@@ -78,7 +78,7 @@ async def test_it_gives_what_came_since_an_instant(bus: Bus) -> None:
     found = await bus.last("answer", MINE)
     assert found is not None
     await answer(bus, "team-a", b"2")
-    reader = Reader(Follower(bus, stream="answer", filter=MINE, since=found.at))
+    reader = FollowerReader(Follower(bus, stream="answer", filter=MINE, since=found.at))
     assert await reader.payloads(2) == [b"1", b"2"]
     await reader.stop()
 
@@ -89,19 +89,19 @@ async def test_a_reader_slower_than_the_stream_gets_every_message_once_and_in_or
     monkeypatch.setattr("fairlead_bus.streams.follower.BACKLOG", 8)
     for number in range(50):
         await answer(bus, "team-a", b"%d" % number)
-    reader = Reader(Follower(bus, stream="answer", filter=MINE, since=0))
+    reader = FollowerReader(Follower(bus, stream="answer", filter=MINE, since=0))
     assert await reader.payloads(50) == [b"%d" % number for number in range(50)]
     await reader.stop()
 
 
-class Taker:
+class IdleTaker:
     """Takes a replay's messages."""
 
     def take(self, message: Msg, seq: int) -> None:
         """Takes a message."""
 
 
-async def broken_replay(bus: Bus, taker: Taker) -> None:
+async def broken_replay(bus: Bus, taker: IdleTaker) -> None:
     try:
         async with Feed(bus, stream="answer", subject=MINE, deliver=taker.take) as feed:
             feed.abandon("enough")
@@ -111,7 +111,7 @@ async def broken_replay(bus: Bus, taker: Taker) -> None:
 
 
 async def test_a_replay_that_broke_lets_go_of_its_reader_without_a_search_for_garbage(bus: Bus) -> None:
-    taker = Taker()
+    taker = IdleTaker()
     dead = weakref.ref(taker)
     gc.disable()
     try:

@@ -48,7 +48,7 @@ def test_only_the_newest_leader_is_obeyed(kept: int, own: int, asked: list[int],
     assert noted == sorted({epoch for epoch in obeyed if epoch > (kept if kept < own else 0)})
 
 
-class Frontend:
+class ObedientFrontend:
     """A frontend that does all that it is asked for, but for levels below zero."""
 
     def __init__(self) -> None:
@@ -72,11 +72,11 @@ class Frontend:
         return [verbs.DeleteReply(verdict=verbs.VerbOutcome.GONE) for _ in jobs]
 
 
-class Meeting:
+class EndpointsHarness:
     """A frontend on a server, and somebody who asks it."""
 
     def __init__(self, bus: Bus, leadership: Leadership) -> None:
-        self.frontend = Frontend()
+        self.frontend = ObedientFrontend()
         self.bus = bus
         self.leadership = leadership
         self.fence = EpochFence(0, lambda _: None)
@@ -93,11 +93,11 @@ class Meeting:
 
 
 @asynccontextmanager
-async def a_meeting(server: NatsServer) -> AsyncIterator[Meeting]:
+async def a_meeting(server: NatsServer) -> AsyncIterator[EndpointsHarness]:
     async with connect(ConnectionSettings(url=server.url), name="test") as bus:
         await provision(bus, topology.topology(["c1"]))
         leadership = Leadership(bus, role="watcher", cluster="c1", replica="one", wake=asyncio.Event())
-        meeting = Meeting(bus, leadership)
+        meeting = EndpointsHarness(bus, leadership)
         await meeting.endpoints.open()
         assert await meeting.rejects("levels", a_set_levels()) == verbs.UNAVAILABLE
         async with beside(leadership.run()):

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,8 +19,6 @@ pytestmark = pytest.mark.integration
 SUBJECT = subjects.submit("c1", "team-a")
 DURABLE = submit_durable("c1")
 QUESTION = subjects.ask("queue", "team-a")
-
-type Handle = Callable[[Delivery], Awaitable[None]]
 
 
 class Stranger:

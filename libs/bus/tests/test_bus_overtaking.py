@@ -35,7 +35,7 @@ READING_AHEAD: Mapping[str, object] = {
 }
 
 
-class Handler:
+class OrderedHandler:
     """Handles submissions; those of the tenant `flood` wait until it is over."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Handler:
 async def test_it_is_handled_before_the_flood_once_and_in_its_tenants_order(
     bus: Bus, tally: BusTally
 ) -> None:
-    them = Handler()
+    them = OrderedHandler()
     await put(bus, "flood", FLOOD)
     for tenant in QUIET:
         await put(bus, tenant, 40)
@@ -82,7 +82,7 @@ async def test_of_whom_something_was_found_lately_the_next_is_read_without_askin
 ) -> None:
     monkeypatch.setattr("fairlead_bus.work.overtaking.LOOK_SECONDS", 3600.0)
     monkeypatch.setattr("fairlead_bus.work.overtaking.LATELY_SECONDS", 3600.0)
-    them = Handler()
+    them = OrderedHandler()
     await put(bus, "flood", FLOOD)
     await put(bus, "team-a", 1)
     async with working(bus, them.handle, **READING_AHEAD):
@@ -121,7 +121,7 @@ async def test_one_that_fails_is_tried_again_in_its_turn_and_ends_among_the_dead
 
 
 async def test_what_was_overtaken_comes_again_to_the_next_worker_and_is_not_lost(bus: Bus) -> None:
-    them = Handler()
+    them = OrderedHandler()
     await put(bus, "flood", FLOOD)
     await put(bus, "team-a", 3)
     async with working(bus, them.handle, **READING_AHEAD) as first:

@@ -1,6 +1,6 @@
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -19,7 +19,7 @@ from fairlead_bus import (
 )
 from fairlead_bus.observer import NOTES_A_MINUTE
 from fairlead_bus.server.provision import provision
-from fairlead_bus.work.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, Worker, pause_of
+from fairlead_bus.work.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, Handle, Worker, pause_of
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology
@@ -30,8 +30,6 @@ pytestmark = pytest.mark.integration
 
 SUBJECT = subjects.submit("c1", "team-a")
 DURABLE = submit_durable("c1")
-
-type Handle = Callable[[Delivery], Awaitable[None]]
 
 
 def a_topology(*, ack_wait: float, max_deliver: int, max_unfinished: int = 64) -> Topology:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -25,15 +24,16 @@ from fairlead_kube.resources import NAMESPACES, NODES
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside
+from fairlead_testkit.kube_observer_log import KubeObserverLog
 
-type Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+type ScriptedAnswer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ScriptedServer:
     """A server that answers one request after the other, as the script says; keeps the requests."""
 
     def __init__(self) -> None:
-        self.script: list[Answer] = []
+        self.script: list[ScriptedAnswer] = []
         self.asked: list[web.Request] = []
         self.bodies: list[bytes] = []
         self.port = 0
@@ -46,21 +46,6 @@ class ScriptedServer:
             self.exhausted.set()
             return await silent(request)
         return await self.script.pop(0)(request)
-
-
-class Heard:
-    """An observer that keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.notes: list[str] = []
-
-    def count(self, what: str, amount: int = 1) -> None:
-        self.counts[what] += amount
-
-    def note(self, what: str, **facts: object) -> None:
-        del facts
-        self.notes.append(what)
 
 
 @pytest.fixture
@@ -83,7 +68,7 @@ async def server() -> AsyncIterator[ScriptedServer]:
 async def client_of(
     server: ScriptedServer,
     folder: Path,
-    observer: Heard | None = None,
+    observer: KubeObserverLog | None = None,
     *,
     silence: float = 150.0,
     within: float = 30.0,
@@ -106,11 +91,11 @@ async def client_of(
     settings = KubeSettings(
         kubeconfig=str(kubeconfig), watch_silence_seconds=silence, request_timeout_seconds=within
     )
-    async with connect(settings, user_agent="scripted", observer=observer or Heard()) as client:
+    async with connect(settings, user_agent="scripted", observer=observer or KubeObserverLog()) as client:
         yield client
 
 
-def says(body: object, code: int = 200, **headers: str) -> Answer:
+def says(body: object, code: int = 200, **headers: str) -> ScriptedAnswer:
     async def answer(_: web.Request) -> web.StreamResponse:
         return web.Response(
             status=code,
@@ -121,7 +106,9 @@ def says(body: object, code: int = 200, **headers: str) -> Answer:
     return answer
 
 
-def refuses(code: int, reason: str, message: str = "no", details: object = None, **headers: str) -> Answer:
+def refuses(
+    code: int, reason: str, message: str = "no", details: object = None, **headers: str
+) -> ScriptedAnswer:
     return says(status(code, reason, message, details), code, **headers)
 
 
@@ -129,7 +116,7 @@ def status(code: int, reason: str, message: str = "no", details: object = None) 
     return {"kind": "Status", "code": code, "reason": reason, "message": message, "details": details}
 
 
-def streams(*events: object, end: bool = False, pieces: int = 0) -> Answer:
+def streams(*events: object, end: bool = False, pieces: int = 0) -> ScriptedAnswer:
     """Serve a watch that says these events, then ends or stays open; `pieces`: bytes at a time."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -230,11 +217,11 @@ async def test_silence_and_absence_are_told_apart(server: ScriptedServer, tmp_pa
 async def test_all_pages_of_a_list_are_read_and_an_expired_one_is_begun_again(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    def page(name: str, token: str = "") -> Answer:
+    def page(name: str, token: str = "") -> ScriptedAnswer:
         return says({"metadata": {"resourceVersion": "5", "continue": token}, "items": [node(name)]})
 
     server.script = [page("lost", "t1"), refuses(410, "Expired"), page("a", "t2"), page("b")]
-    heard = Heard()
+    heard = KubeObserverLog()
     async with client_of(server, tmp_path, heard) as client:
         found = await client.list(NODES, label_selector="x=y", limit=1)
     assert [one.metadata.name for one in found] == ["a", "b"]
@@ -278,10 +265,10 @@ def labels(value: Node) -> dict[str, str] | None:
     return None if value.metadata.label("hidden") else (value.metadata.labels or {})
 
 
-class Following:
-    """A running reflector."""
+class RunningReflector:
+    """A reflector that runs, of nodes."""
 
-    def __init__(self, client: KubeClient, heard: Heard) -> None:
+    def __init__(self, client: KubeClient, heard: KubeObserverLog) -> None:
         self.wake = asyncio.Event()
         self.reflector = Reflector(client, NODES, project=labels, wake=self.wake, observer=heard, page=2)
 
@@ -297,10 +284,10 @@ class Following:
 
 @contextlib.asynccontextmanager
 async def following(
-    server: ScriptedServer, folder: Path, heard: Heard, *, silence: float = 150.0
-) -> AsyncIterator[Following]:
+    server: ScriptedServer, folder: Path, heard: KubeObserverLog, *, silence: float = 150.0
+) -> AsyncIterator[RunningReflector]:
     async with client_of(server, folder, heard, silence=silence) as client:
-        found = Following(client, heard)
+        found = RunningReflector(client, heard)
         async with beside(found.reflector.run()):
             yield found
 
@@ -319,7 +306,7 @@ async def test_a_streaming_list_is_complete_at_its_bookmark_and_is_resumed_at_th
         streams(event("ADDED", "c", "12"), bookmark("15"), end=True),
         streams(event("MODIFIED", "c", "16", colour="red")),
     ]
-    heard = Heard()
+    heard = KubeObserverLog()
     async with following(server, tmp_path, heard) as found:
         await eventually(lambda: found.reflector.values.get(Key("", "c")) == {"colour": "red"}, on=found.wake)
         assert found.names == {"b", "c"}
@@ -340,7 +327,7 @@ async def test_events_cut_anywhere_in_the_stream_are_put_together(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.script = [streams(event("ADDED", "a"), event("ADDED", "b"), bookmark("9", ends=True), pieces=7)]
-    async with following(server, tmp_path, Heard()) as found:
+    async with following(server, tmp_path, KubeObserverLog()) as found:
         await found.until("a", "b")
 
 
@@ -356,7 +343,7 @@ async def test_where_streaming_lists_are_refused_pages_are_read(
         refuses(410, "Expired"),
         says({"metadata": {"resourceVersion": "50"}, "items": [node("c")]}),
     ]
-    heard = Heard()
+    heard = KubeObserverLog()
     async with following(server, tmp_path, heard) as found:
         await found.until("c")
         assert found.reflector.take().changed == {Key("", "a"): None, Key("", "b"): None, Key("", "c"): {}}
@@ -387,7 +374,7 @@ async def test_a_version_that_leads_nowhere_is_noticed_in_band_and_deletes_are_n
         streams(event("ADDED", "a"), event("ADDED", "b"), bookmark("9", ends=True), expiry),
         later,
     ]
-    heard = Heard()
+    heard = KubeObserverLog()
     async with following(server, tmp_path, heard) as found:
         await eventually(lambda: found.reflector.relists == 1, on=found.wake)
         assert found.names == {"a", "b"}  # old values stay readable
@@ -407,7 +394,7 @@ async def test_a_list_that_breaks_off_shows_nothing_as_deleted(
         streams(event("ADDED", "a"), end=True),
         streams(*whole_list, bookmark("10", ends=True)),
     ]
-    heard = Heard()
+    heard = KubeObserverLog()
     async with following(server, tmp_path, heard) as found:
         await eventually(lambda: len(server.asked) == 3)
         await found.until("a", "b")
@@ -420,7 +407,7 @@ async def test_a_server_that_forgets_at_once_is_not_asked_in_a_tight_loop(
 ) -> None:
     server.script = [streams(event("ADDED", "a"), bookmark("9", ends=True), failure(410, "Expired"))] * 20
     clock = asyncio.get_running_loop().time
-    async with following(server, tmp_path, Heard()):
+    async with following(server, tmp_path, KubeObserverLog()):
         began = clock()
         await eventually(lambda: len(server.asked) >= 6)
         assert clock() - began >= 0.5 * (0.05 + 0.1 + 0.2 + 0.4 + 0.8)
@@ -432,7 +419,7 @@ async def test_throttling_and_failures_are_waited_out(server: ScriptedServer, tm
         refuses(429, "TooManyRequests", Retry_After="1"),
         streams(event("ADDED", "a"), bookmark("9", ends=True), failure(500, "InternalError"), end=True),
     ]
-    heard = Heard()
+    heard = KubeObserverLog()
     async with following(server, tmp_path, heard) as found:
         began = asyncio.get_running_loop().time()
         await found.until("a")
@@ -447,7 +434,7 @@ async def test_a_watch_gone_silent_is_opened_anew(server: ScriptedServer, tmp_pa
         streams(event("ADDED", "a"), bookmark("9", ends=True)),
         streams(event("ADDED", "b", "10")),
     ]
-    async with following(server, tmp_path, Heard(), silence=2.0) as found:
+    async with following(server, tmp_path, KubeObserverLog(), silence=2.0) as found:
         await found.until("a", "b")
     assert server.asked[1].query["resourceVersion"] == "9"
 
@@ -462,7 +449,7 @@ async def test_an_object_that_cannot_be_read_counts_as_absent_and_harms_no_other
     server.script = [
         streams(event("ADDED", "a"), event("ADDED", "b"), bookmark("9", ends=True), broken, end=True)
     ]
-    heard = Heard()
+    heard = KubeObserverLog()
     async with following(server, tmp_path, heard) as found:
         await found.until("b")
         await eventually(lambda: len(server.asked) == 2)
@@ -482,7 +469,7 @@ async def test_what_the_projection_leaves_out_is_dropped_and_comes_back(
             event("MODIFIED", "b", "11"),
         )
     ]
-    async with following(server, tmp_path, Heard()) as found:
+    async with following(server, tmp_path, KubeObserverLog()) as found:
         await found.until("b")
         assert found.reflector.take().changed[Key("", "a")] is None
 
@@ -497,7 +484,7 @@ async def test_an_equal_value_is_no_change_and_wakes_nobody(server: ScriptedServ
             end=True,
         )
     ]
-    heard = Heard()
+    heard = KubeObserverLog()
     async with following(server, tmp_path, heard) as found:
         await eventually(lambda: len(server.asked) == 2)
         assert found.reflector.take().changed == {Key("", "a"): {}}
@@ -507,11 +494,11 @@ async def test_an_equal_value_is_no_change_and_wakes_nobody(server: ScriptedServ
 async def test_a_missing_right_is_fatal_at_the_start_and_waited_out_later(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    heard = Heard()
+    heard = KubeObserverLog()
     server.script = [refuses(403, "Forbidden")]
     async with client_of(server, tmp_path, heard) as client:
         with pytest.raises(ForbiddenError):
-            await Following(client, heard).reflector.run()
+            await RunningReflector(client, heard).reflector.run()
     server.script = [
         streams(event("ADDED", "a"), bookmark("9", ends=True), end=True),
         refuses(403, "Forbidden"),

@@ -148,7 +148,7 @@ def test_a_plugin_costs_no_large_import() -> None:
     assert done.stdout.strip() == "False"
 
 
-class Names:
+class CertificateServer:
     """An API server that says whose certificate a connection shows, and refuses those that have expired."""
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class Names:
 async def test_a_certificate_that_expires_is_renewed_on_new_connections(
     tmp_path: Path, *, by_time: bool
 ) -> None:
-    names = Names()
+    names = CertificateServer()
     stamp = {"expirationTimestamp": "2020-01-01T00:00:00Z"} if by_time else {}
     async with names.serve():
         (tmp_path / "credential").write_text(names.credential("jane.example.org", **stamp))

@@ -22,6 +22,7 @@ from fairlead_kube.resources import NAMESPACES, Resource
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside
+from fairlead_testkit.kube_observer_log import KubeObserverLog
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, Kit, KubeLab
 from fairlead_testkit.proxy import FlakyProxy
 
@@ -40,17 +41,6 @@ def lab(kube_kit: Kit) -> Iterator[KubeLab]:
         yield found
 
 
-class Heard:
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-    def count(self, what: str, amount: int = 1) -> None:
-        self.counts[what] += amount
-
-    def note(self, what: str, **facts: object) -> None:
-        print(what, facts)  # noqa: T201 - shown when a test fails
-
-
 def value_of(thing: PartialObject) -> tuple[str, str]:
     return thing.metadata.uid, thing.metadata.label(LABEL) or ""
 
@@ -62,7 +52,7 @@ class Mirrored:
         self, client: KubeClient, namespace: str, *, streams: bool, rest: Callable[[], float]
     ) -> None:
         self.wake = asyncio.Event()
-        self.heard = Heard()
+        self.heard = KubeObserverLog()
         self.read: list[tuple[str, str]] = []
         """The name and value of each object that was read whole."""
         self.reflector: Reflector[PartialObject, tuple[str, str]] = Reflector(

@@ -5,18 +5,11 @@ import asyncio
 import pytest
 
 from fairlead_kube.throttle import Throttle
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from fairlead_testkit.manual_clock import ManualClock
 
 
 async def test_a_burst_goes_at_once_and_a_rest_fills_the_bucket() -> None:
-    clock = Clock()
+    clock = ManualClock()
     throttle = Throttle(10, 3, clock=clock)
     for _ in range(3):
         await throttle.acquire()
@@ -28,7 +21,9 @@ async def test_a_burst_goes_at_once_and_a_rest_fills_the_bucket() -> None:
 
 
 async def test_beyond_the_burst_calls_wait_in_order_and_are_counted() -> None:
-    throttle = Throttle(200, 1, clock=Clock())  # it stands still: nothing comes back while they get in line
+    throttle = Throttle(
+        200, 1, clock=ManualClock()
+    )  # it stands still: nothing comes back while they get in line
     done: list[int] = []
 
     async def call(number: int) -> None:

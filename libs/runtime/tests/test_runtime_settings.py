@@ -14,7 +14,7 @@ from fairlead_runtime.settings import Secret, ServiceSettings, describe, new_rep
 from fairlead_runtime.sources import add_arguments, given_arguments, load_settings
 
 type Hidden = Secret | None
-type Names = Annotated[list[str], msgspec.Meta(max_length=3)]
+type FewNames = Annotated[list[str], msgspec.Meta(max_length=3)]
 
 
 class Example(ServiceSettings, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Example(ServiceSettings, frozen=True, kw_only=True):
 
     other_key: Hidden = None
     """Another key, by an alias."""
-    names: Names = []
+    names: FewNames = []
     """A few names."""
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from fairlead_runtime.spans import ExportOutcome, Spans
 from fairlead_testkit.builders import NOW, a_job
 
 
-class Told:
+class ToldSpans:
     def __init__(self) -> None:
         self.now = 0.0
         self.spans: list[Span] = []
@@ -32,7 +32,7 @@ def a_span(ratio: float = 1.0) -> Span:
 
 
 def test_while_off_nothing_is_told_or_counted() -> None:
-    told = Told()
+    told = ToldSpans()
     told.told.tell([a_span()])
     told.told.trouble("refuse", {})
     assert not told.told.on
@@ -40,7 +40,7 @@ def test_while_off_nothing_is_told_or_counted() -> None:
 
 
 def test_what_is_not_kept_is_not_sent_and_what_has_no_room_is_counted() -> None:
-    told = Told()
+    told = ToldSpans()
     told.room = 2
     told.told.send_to(told.take, 0.5)
     told.told.tell([a_span(ratio=0.0), a_span(), a_span(), a_span()])
@@ -49,7 +49,7 @@ def test_what_is_not_kept_is_not_sent_and_what_has_no_room_is_counted() -> None:
 
 
 def test_troubles_are_always_kept_each_in_a_trace_of_its_own_and_linked() -> None:
-    told = Told()
+    told = ToldSpans()
     told.told.send_to(told.take, 0.0)
     kept, dropped = new_trace("kept"), new_trace("dropped", ratio=0.0)
     told.told.trouble("refuse", {"fairlead.field": "id"}, links=(kept, None, dropped), error="bad id")
@@ -60,7 +60,7 @@ def test_troubles_are_always_kept_each_in_a_trace_of_its_own_and_linked() -> Non
 
 
 def test_whoever_causes_errors_fills_no_collector() -> None:
-    told = Told()
+    told = ToldSpans()
     told.told.send_to(told.take, 0.0)
     for _ in range(1000):
         told.told.trouble("refuse", {})
@@ -73,7 +73,7 @@ def test_whoever_causes_errors_fills_no_collector() -> None:
 
 
 def test_who_takes_a_cluster_over_says_so_linked_to_its_newest_jobs() -> None:
-    told = Told()
+    told = ToldSpans()
     told.told.send_to(told.take, 1.0)
     dropped = new_trace("dropped", ratio=0.0).traceparent
     jobs = [a_job("old"), a_job("new", started=NOW + 1), a_job("dropped", traceparent=dropped)]
@@ -83,7 +83,7 @@ def test_who_takes_a_cluster_over_says_so_linked_to_its_newest_jobs() -> None:
 
 
 def test_an_error_that_a_library_meets_is_told_and_what_is_none_is_not() -> None:
-    told = Told()
+    told = ToldSpans()
     told.told.send_to(told.take, 0.0)
     observer = MetricsObserver(Metrics("scorer"), "kube", told.told)
     observer.note("reflector.error", kind="Workload", error="gone away")

@@ -20,7 +20,7 @@ from fairlead_sim.lines import LevelledLine, QueueStrategy
 GPU = "nvidia.com/gpu"
 
 
-class Names(dict[JobName, UsedName]):
+class RememberedNames(dict[JobName, UsedName]):
     """Names as a store would keep them."""
 
     def find(self, name: JobName) -> UsedName | None:
@@ -202,7 +202,7 @@ def test_a_restart_with_fewer_nodes_evicts_nobody_and_starts_nobody_until_there_
 
 
 def test_an_ended_job_is_forgotten_but_its_name_is_not() -> None:
-    names = Names()
+    names = RememberedNames()
     cluster = a_cluster(retention=JobRetention(ended=HOUR, names=HOUR), names=names)
     cluster.create(a_request(run=SECOND), 0)
     cluster.advance(0)

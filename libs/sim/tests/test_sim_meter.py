@@ -10,7 +10,7 @@ from fairlead_sim.meter import ShareMeter, jain, quantile
 CAPACITY = {"cpu": 10_000, "memory": 100}
 
 
-class Feed:
+class MeterFeed:
     """Gives a meter the events of jobs, each twice: delivery is at least once."""
 
     def __init__(self, meter: ShareMeter) -> None:
@@ -42,7 +42,7 @@ class Feed:
 
 def test_shares_are_averaged_over_the_time_in_which_all_are_backlogged() -> None:
     meter = ShareMeter(CAPACITY, ["a", "b"])
-    feed = Feed(meter)
+    feed = MeterFeed(meter)
     feed(0, "a", "queued", "a1", {"cpu": 5000, "memory": 1})
     feed(0, "a", "started", "a1")
     feed(1, "a", "queued", "a2", {"cpu": 1000})
@@ -61,7 +61,7 @@ def test_shares_are_averaged_over_the_time_in_which_all_are_backlogged() -> None
 
 def test_a_job_that_is_taken_away_while_it_waits_waits_no_more() -> None:
     meter = ShareMeter(CAPACITY, ["a"])
-    feed = Feed(meter)
+    feed = MeterFeed(meter)
     feed(0, "a", "queued", "a1", {"cpu": 1})
     feed(1, "a", "ended", "a1")
     assert meter.sample(2 * SECOND).waiting == {"a": 0}
@@ -69,7 +69,7 @@ def test_a_job_that_is_taken_away_while_it_waits_waits_no_more() -> None:
 
 def test_strangers_do_not_count() -> None:
     meter = ShareMeter(CAPACITY, ["a"])
-    Feed(meter)(0, "stranger", "queued", "s1", {"cpu": 1})
+    MeterFeed(meter)(0, "stranger", "queued", "s1", {"cpu": 1})
     assert meter.means() == {"a": 0.0}
 
 

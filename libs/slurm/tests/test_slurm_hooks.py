@@ -19,7 +19,7 @@ import trustme
 from fairlead_slurm.hooks.installing import PROGRAM, HookSettings, conf_lines, hook_files
 from fairlead_slurm.hooks.slurm_conf import missing_lines
 
-type Answer = Callable[[dict[str, object], socket.socket], None]
+type GateAnswer = Callable[[dict[str, object], socket.socket], None]
 
 
 def settings(where: Path, /, **more: object) -> HookSettings:
@@ -32,10 +32,10 @@ def settings(where: Path, /, **more: object) -> HookSettings:
     return HookSettings(**{**words, **more})  # type: ignore[arg-type] # passed on
 
 
-class Gate:
+class ScriptedGate:
     """A gate that answers one connection after the other, as it is told."""
 
-    def __init__(self, path: Path, *answers: Answer) -> None:
+    def __init__(self, path: Path, *answers: GateAnswer) -> None:
         self.asked: list[dict[str, object]] = []
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(path))
@@ -59,7 +59,7 @@ def line_of(connection: socket.socket) -> bytes:
         return file.readline()
 
 
-def says(*words: dict[str, object] | bytes) -> Answer:
+def says(*words: dict[str, object] | bytes) -> GateAnswer:
     def answer(_request: dict[str, object], connection: socket.socket) -> None:
         for word in words:
             connection.sendall(word if isinstance(word, bytes) else json.dumps(word).encode() + b"\n")
@@ -97,7 +97,7 @@ def ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def test_a_prolog_ends_with_the_gates_code(folder: Path) -> None:
-    gate = Gate(folder / "gate.sock", says({"say": "no room"}, {"exit": 1}))
+    gate = ScriptedGate(folder / "gate.sock", says({"say": "no room"}, {"exit": 1}))
     ran = subprocess.run(
         [installed(folder) / "prolog-slurmctld"],
         env={"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "it's $(id)\n"},
@@ -118,7 +118,7 @@ def test_a_prolog_ends_with_the_gates_code(folder: Path) -> None:
 def test_a_hook_of_the_sites_own_runs_first_and_its_failure_counts(
     folder: Path, hook: str, site: int, asked: bool, code: int
 ) -> None:
-    gate = Gate(folder / "gate.sock", says({"exit": 1}))
+    gate = ScriptedGate(folder / "gate.sock", says({"exit": 1}))
     own = installed(folder) / f"{hook}.site"
     own.write_text(f"#!/bin/sh\necho $SLURM_JOB_ID > {folder}/ran\nexit {site}\n")
     own.chmod(0o755)
@@ -142,7 +142,7 @@ def test_nobody_listens(folder: Path) -> None:
 
 
 def test_an_epilog_never_fails(folder: Path) -> None:
-    Gate(folder / "gate.sock", says({"say": "it did not end"}, {"exit": 1}))
+    ScriptedGate(folder / "gate.sock", says({"say": "it did not end"}, {"exit": 1}))
     assert ended(start(installed(folder), "epilog")) == 0
 
 
@@ -163,7 +163,7 @@ def test_an_epilog_moves_results_as_the_jobs_user_and_tells_what_became_of_them(
         told.append(line_of(connection))
         connection.sendall(b'{"exit": 0}\n')
 
-    gate = Gate(folder / "gate.sock", answer)
+    gate = ScriptedGate(folder / "gate.sock", answer)
     user = pwd.getpwnam("games") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     for path in (folder, source):
         os.chown(path, user.pw_uid, user.pw_gid)
@@ -184,20 +184,20 @@ def test_results_of_root_are_not_moved(folder: Path) -> None:
         told.append(line_of(connection))
         connection.sendall(b'{"exit": 0}\n')
 
-    Gate(folder / "gate.sock", answer)
+    ScriptedGate(folder / "gate.sock", answer)
     assert ended(start(installed(folder), "epilog", SLURM_JOB_UID="0")) == 0
     assert json.loads(told[0])["moved"] == {"trouble": "results of root are not moved"}
 
 
 def test_a_gate_that_restarts_is_asked_again(folder: Path) -> None:
-    gate = Gate(folder / "gate.sock", says(), says({"exit": 0}))
+    gate = ScriptedGate(folder / "gate.sock", says(), says({"exit": 0}))
     assert ended(start(installed(folder), "prolog")) == 0
     assert len(gate.asked) == 2
 
 
 def test_a_body_prints_each_byte_once_whatever_happens_to_the_gate(folder: Path) -> None:
     first, second = b'a\xff\x00{"exit": 9}\n', b"tail"
-    gate = Gate(
+    gate = ScriptedGate(
         folder / "gate.sock",
         says({"log": len(first) + 5}, first),  # it breaks off in the middle of a piece
         says({"log": len(second)}, second, {"say": "the pod ended with 3"}, {"exit": 3}),
@@ -218,7 +218,7 @@ def test_a_body_that_is_told_to_end_passes_it_on_and_waits(folder: Path) -> None
         told.append(line_of(connection))
         connection.sendall(b'{"exit": 143}\n')
 
-    Gate(folder / "gate.sock", answer)
+    ScriptedGate(folder / "gate.sock", answer)
     body = start(installed(folder), "body")
     assert listening.wait(30)
     time.sleep(0.2)  # from its first word to its reading the answer
@@ -256,7 +256,7 @@ def test_quotes_in_a_path_stay_in_it(folder: Path) -> None:
 
 
 def test_a_job_is_looked_over_before_it_stands(folder: Path) -> None:
-    gate = Gate(
+    gate = ScriptedGate(
         folder / "gate.sock",
         says({"say": "5 gpu:\nno node"}, {"say": "é"}, {"exit": 1}),
         says({"say": "a label"}, {"exit": 0}),
@@ -284,7 +284,7 @@ def test_a_job_is_looked_over_before_it_stands(folder: Path) -> None:
 
 
 def test_hooks_import_little(folder: Path) -> None:
-    Gate(folder / "gate.sock", says(b'{"exit":0}\n'))
+    ScriptedGate(folder / "gate.sock", says(b'{"exit":0}\n'))
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", installed(folder) / PROGRAM, "prolog"],
         env={"SLURM_JOB_ID": "7"}, capture_output=True, check=True, timeout=30,
@@ -308,10 +308,10 @@ class Authority:
         return context
 
 
-class RemoteGate(Gate):
+class RemoteGate(ScriptedGate):
     """A gate over TLS; each of its answers comes behind a welcome."""
 
-    def __init__(self, context: ssl.SSLContext, *answers: Answer, away: str = "") -> None:
+    def __init__(self, context: ssl.SSLContext, *answers: GateAnswer, away: str = "") -> None:
         self.asked = []
         self.credentials: list[str] = []
         self._context = context
@@ -332,7 +332,7 @@ class RemoteGate(Gate):
                 continue  # whoever asked does not trust the certificate
         self._socket.close()
 
-    def _one(self, line: socket.socket, answer: Answer) -> None:
+    def _one(self, line: socket.socket, answer: GateAnswer) -> None:
         line.sendall(b'{"challenge": "drawn"}\n')
         self.credentials.append(json.loads(line_of(line))["munge"])
         line.sendall(json.dumps({"away": self._away} if self._away else {}).encode() + b"\n")

@@ -117,11 +117,11 @@ async def test_a_real_registry_says_what_it_has(registry: tuple[ImageRegistry, s
     assert await said(f"{here}:3", ("elsewhere", ANN)) is stranger
 
 
-type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+type RegistryAnswer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def served(handler: Handler) -> AsyncIterator[str]:
+async def served(handler: RegistryAnswer) -> AsyncIterator[str]:
     """Serve every request so, for behaviour that no real registry has; gives host and port."""
     app = web.Application()
     app.router.add_route("*", "/{rest:.*}", handler)

@@ -1,7 +1,7 @@
 """A nats-server with the streams of cluster c1, a cluster played by hand, and admitters in this process."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import count
 
 import msgspec
@@ -9,15 +9,13 @@ import pytest
 
 from fairlead_admitter.app import main
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_bus import Asked, Bus, ConnectionSettings, connect
-from fairlead_contracts import subjects
-from fairlead_contracts.messages.submissions import ANSWER, AnyAnswer
+from fairlead_bus import Bus, ConnectionSettings, connect
+from fairlead_contracts.messages.submissions import AnyAnswer
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.bus_harness import serving
-from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, FakeScorer, set_up
-
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, FakeScorer, RunAdmitter, set_up
+from fairlead_testkit.people import hear_answers
 
 
 @pytest.fixture
@@ -55,11 +53,7 @@ async def answers(bus: Bus, policy: int) -> AsyncIterator[list[AnyAnswer]]:
     """Every answer from now on, in the order of their publishing."""
     assert policy
     heard: list[AnyAnswer] = []
-
-    async def hear(asked: Asked) -> None:
-        heard.append(ANSWER.decode(asked.payload))
-
-    stop = await bus.subscribe_core(subjects.answer_filter(), hear)
+    stop = await hear_answers(bus, heard.append)
     yield heard
     await stop()
 

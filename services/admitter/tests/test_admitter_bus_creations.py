@@ -11,7 +11,7 @@ from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_create
 
 
-class Cluster:
+class CreatingCluster:
     """Replies with each job's id as its queue, once it may."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Cluster:
 
 
 async def test_each_hears_its_own_reply_and_one_request_is_made_for_each_scope() -> None:
-    cluster = Cluster()
+    cluster = CreatingCluster()
     creations = Creations(cluster.create)
     jobs = [a_create(id=f"{scope}{number}", scope=scope) for number in range(5) for scope in "ab"]
     replies = await asyncio.gather(*(creations.create(job) for job in jobs))
@@ -38,7 +38,7 @@ async def test_each_hears_its_own_reply_and_one_request_is_made_for_each_scope()
 
 
 async def test_who_comes_later_waits_for_nobody() -> None:
-    cluster = Cluster()
+    cluster = CreatingCluster()
     creations = Creations(cluster.create)
     cluster.go.clear()
     first = asyncio.ensure_future(creations.create(a_create(id="first")))
@@ -50,7 +50,7 @@ async def test_who_comes_later_waits_for_nobody() -> None:
 
 
 async def test_no_request_grows_without_bound() -> None:
-    cluster = Cluster()
+    cluster = CreatingCluster()
     creations = Creations(cluster.create)
     large = a_create(id="large", labels={"l": "x" * LARGEST_TOGETHER})
     small = [a_create(id=f"s{number}") for number in range(2 * MOST_TOGETHER + 1)]
@@ -60,7 +60,7 @@ async def test_no_request_grows_without_bound() -> None:
 
 
 async def test_what_goes_wrong_is_told_to_all_that_travelled_together() -> None:
-    cluster = Cluster()
+    cluster = CreatingCluster()
     creations = Creations(cluster.create)
     cluster.fault = FrontendDownError("away")
     jobs = [a_create(id=str(number)) for number in range(3)]
@@ -70,7 +70,7 @@ async def test_what_goes_wrong_is_told_to_all_that_travelled_together() -> None:
 
 @pytest.mark.parametrize("asked", [True, False])
 async def test_who_carries_the_others_and_is_dropped_leaves_nobody_waiting(*, asked: bool) -> None:
-    cluster = Cluster()
+    cluster = CreatingCluster()
     creations = Creations(cluster.create)
     cluster.go.clear()
     first, second = (asyncio.ensure_future(creations.create(a_create(id=name))) for name in ("1", "2"))

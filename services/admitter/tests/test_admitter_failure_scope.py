@@ -17,15 +17,15 @@ from fairlead_testkit.builders import a_job
 
 PASS_SECONDS = 0.05
 
-type Failing = type[FrontendBalkedError | FrontendForbiddenHereError]
+type Failure = type[FrontendBalkedError | FrontendForbiddenHereError]
 
 
-class Frontend:
+class FailingFrontend:
     """Fails for some scopes and some jobs."""
 
     keeps_order = False
 
-    def __init__(self, failing: Failing, bad: Collection[str]) -> None:
+    def __init__(self, failing: Failure, bad: Collection[str]) -> None:
         self._failing = failing
         self.bad = set(bad)
         self.asked: list[str] = []
@@ -39,13 +39,15 @@ class Frontend:
         return [Landed(mark="m")]
 
 
-class Steering:
+class SteeringPasses:
     """Passes over jobs that all shall be raised, the first to the front; around what rests.
 
     Those `behind` are queued, too, and right where they stand.
     """
 
-    def __init__(self, frontend: Frontend, jobs: list[JobState], behind: Collection[JobState] = ()) -> None:
+    def __init__(
+        self, frontend: FailingFrontend, jobs: list[JobState], behind: Collection[JobState] = ()
+    ) -> None:
         self.now = 0.0
         self.left = jobs
         self._queued = [*jobs, *behind]
@@ -91,11 +93,11 @@ def jobs(scope: str, count: int) -> list[JobState]:
 @pytest.mark.parametrize("failing", [FrontendBalkedError, FrontendForbiddenHereError])
 @pytest.mark.parametrize("bad_scopes", [1, 2, 12])
 async def test_scopes_that_fail_in_front_keep_no_other_from_its_levels(
-    failing: Failing, bad_scopes: int
+    failing: Failure, bad_scopes: int
 ) -> None:
     bad = [f"a{number:02}" for number in range(bad_scopes)]
-    steering = Steering(
-        Frontend(failing, bad), [*(job for scope in bad for job in jobs(scope, 5)), *jobs("b", 100)]
+    steering = SteeringPasses(
+        FailingFrontend(failing, bad), [*(job for scope in bad for job in jobs(scope, 5)), *jobs("b", 100)]
     )
     await steering.passes(20.0)
     assert {job.scope for job in steering.left} == set(bad)
@@ -105,7 +107,7 @@ async def test_scopes_that_fail_in_front_keep_no_other_from_its_levels(
 
 
 async def test_one_job_that_a_policy_dislikes_keeps_no_other_of_its_scope() -> None:
-    steering = Steering(Frontend(FrontendForbiddenHereError, ["a000"]), jobs("a", 50))
+    steering = SteeringPasses(FailingFrontend(FrontendForbiddenHereError, ["a000"]), jobs("a", 50))
     await steering.passes(1.0)
     assert [job.uid for job in steering.left] == ["a000"]
 
@@ -114,8 +116,8 @@ async def test_one_job_that_a_policy_dislikes_keeps_no_other_of_its_scope() -> N
 async def test_a_frontend_that_forbids_everybody_is_left_alone_and_its_missing_right_is_said(
     scopes: str,
 ) -> None:
-    frontend = Frontend(FrontendForbiddenHereError, scopes)
-    steering = Steering(frontend, [job for scope in scopes for job in jobs(scope, 40)])
+    frontend = FailingFrontend(FrontendForbiddenHereError, scopes)
+    steering = SteeringPasses(frontend, [job for scope in scopes for job in jobs(scope, 40)])
     await steering.passes(60.0)
     assert "no right" in (steering.frontend_backoff.trouble() or "")
     asked = len(frontend.asked)
@@ -129,9 +131,9 @@ async def test_a_frontend_that_forbids_everybody_is_left_alone_and_its_missing_r
 
 
 async def test_a_missing_right_is_said_although_the_queues_end_is_never_tried() -> None:
-    frontend = Frontend(FrontendForbiddenHereError, "abc")
+    frontend = FailingFrontend(FrontendForbiddenHereError, "abc")
     front = [job for scope in "abc" for job in jobs(scope, 9)]
-    steering = Steering(frontend, front, behind=jobs("z", 1))
+    steering = SteeringPasses(frontend, front, behind=jobs("z", 1))
     await steering.passes(LONGEST_SECONDS)
     assert "no right" in (steering.frontend_backoff.trouble() or "")
     asked = len(frontend.asked)
@@ -140,8 +142,8 @@ async def test_a_missing_right_is_said_although_the_queues_end_is_never_tried() 
 
 
 async def test_scopes_that_fail_for_long_are_no_trouble_of_those_that_go_well() -> None:
-    frontend = Frontend(FrontendForbiddenHereError, "ab")
-    steering = Steering(frontend, [*jobs("a", 3), *jobs("b", 3), *jobs("c", 3)])
+    frontend = FailingFrontend(FrontendForbiddenHereError, "ab")
+    steering = SteeringPasses(frontend, [*jobs("a", 3), *jobs("b", 3), *jobs("c", 3)])
     for _ in range(200):
         await steering.a_pass()
         steering.now += 1.0

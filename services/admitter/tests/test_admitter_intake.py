@@ -1,8 +1,6 @@
 """Submissions on a real nats-server: each becomes one job or one clear refusal, and its sender hears all of it in order."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import msgspec
@@ -41,12 +39,10 @@ from fairlead_testkit.builders import (
     a_started_event,
     an_ended_event,
 )
-from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster
+from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, RunAdmitter
 from fairlead_testkit.people import put_policy, submit
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
-
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 
 def sample(admitter: Lifecycle, name: str, **labels: str) -> float:

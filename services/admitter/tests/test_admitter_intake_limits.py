@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 
 import msgspec
 import pytest
@@ -18,12 +16,10 @@ from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Refused
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_body
-from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster
+from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
 from fairlead_testkit.people import submit
 
 pytestmark = pytest.mark.timeout(180)
-
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 
 def a_delivery(seq: int, *, seconds: float = 0.0, tenant: str = "a") -> Delivery:

@@ -20,13 +20,12 @@ from fairlead_admitter.frontends.kueue.tenant_calls import TenantCalls
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.client import KubeClient, connect
 from fairlead_kube.settings import KubeSettings
-
-type Found = dict[str, object]
+from fairlead_testkit.kubelab import KubeObject
 
 GROUP = "/apis/kueue.x-k8s.io"
 
 
-def a_workload(name: str, queue_name: str = "main", admitted_by: str | None = None) -> Found:
+def a_workload(name: str, queue_name: str = "main", admitted_by: str | None = None) -> KubeObject:
     meta = {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "resourceVersion": "1"}
     status = {"admission": {"clusterQueue": admitted_by}} if admitted_by else {}
     return {
@@ -36,14 +35,14 @@ def a_workload(name: str, queue_name: str = "main", admitted_by: str | None = No
     }
 
 
-class Server:
+class WorkloadsServer:
     """Serves Workloads in one version, or for a moment none at all."""
 
     def __init__(self) -> None:
         self.version = "v1beta2"
         self.serving = True
         """Whether the kind is there; discovery lags behind."""
-        self.workloads: dict[str, Found] = {}
+        self.workloads: dict[str, KubeObject] = {}
         self.refused: set[str] = set()
         self.patched: list[str] = []
         self.denied: tuple[int, object] | None = None
@@ -80,12 +79,12 @@ def refusal(code: int, reason: str, details: object) -> web.Response:
 
 
 @pytest.fixture
-def server() -> Server:
-    return Server()
+def server() -> WorkloadsServer:
+    return WorkloadsServer()
 
 
 @pytest.fixture
-async def client(server: Server, tmp_path: Path) -> AsyncIterator[KubeClient]:
+async def client(server: WorkloadsServer, tmp_path: Path) -> AsyncIterator[KubeClient]:
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
@@ -107,7 +106,9 @@ async def client(server: Server, tmp_path: Path) -> AsyncIterator[KubeClient]:
         await runner.cleanup()
 
 
-async def test_a_workload_is_gone_only_where_the_server_names_it(server: Server, client: KubeClient) -> None:
+async def test_a_workload_is_gone_only_where_the_server_names_it(
+    server: WorkloadsServer, client: KubeClient
+) -> None:
     calls = KueueCalls(client)
     assert await calls.patch("team-a", "x", "uid-x", annotations={}) is None
     assert await calls.look("team-a", "x", "uid-x") is None
@@ -133,7 +134,7 @@ KIND = {"name": "a", "group": "kueue.x-k8s.io", "kind": "workloads"}
     ids=["no right here", "a webhook says no", "nobody knows us"],
 )
 async def test_a_right_may_be_missing_for_one_job_alone(
-    server: Server, client: KubeClient, code: int, details: object, error: type[Exception]
+    server: WorkloadsServer, client: KubeClient, code: int, details: object, error: type[Exception]
 ) -> None:
     server.workloads = {"a": a_workload("a")}
     calls = KueueCalls(client)
@@ -145,7 +146,7 @@ async def test_a_right_may_be_missing_for_one_job_alone(
 
 
 async def test_another_version_is_found_after_the_one_in_use_is_served_no_more(
-    server: Server, client: KubeClient
+    server: WorkloadsServer, client: KubeClient
 ) -> None:
     server.workloads = {"a": a_workload("a")}
     calls = KueueCalls(client)
@@ -157,7 +158,7 @@ async def test_another_version_is_found_after_the_one_in_use_is_served_no_more(
 
 
 async def test_a_groups_workload_is_looked_for_in_the_version_that_is_served(
-    server: Server, client: KubeClient
+    server: WorkloadsServer, client: KubeClient
 ) -> None:
     server.version = "v1beta1"
     server.workloads = {"a": a_workload("a")}
@@ -170,7 +171,7 @@ async def test_a_groups_workload_is_looked_for_in_the_version_that_is_served(
 
 
 async def test_one_refused_workload_keeps_no_other_from_being_cleaned(
-    server: Server, client: KubeClient
+    server: WorkloadsServer, client: KubeClient
 ) -> None:
     server.workloads = {name: a_workload(name) for name in ("a", "b", "c")}
     server.refused = {"a"}
@@ -181,7 +182,7 @@ async def test_one_refused_workload_keeps_no_other_from_being_cleaned(
 
 
 async def test_marks_of_queues_that_are_gone_are_cleaned_with_any_pool(
-    server: Server, client: KubeClient
+    server: WorkloadsServer, client: KubeClient
 ) -> None:
     server.workloads = {
         "mine": a_workload("mine"),

@@ -1,21 +1,16 @@
 """Objections to queued jobs, as people see them: with kubectl, on the Workload and on the Job."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-
 import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.state import Fault, JobState
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
-from fairlead_testkit.fake_cluster import FakeScorer
+from fairlead_testkit.fake_cluster import FakeScorer, RunAdmitter
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
 from fairlead_testkit.kueue_team import FakeKueue, Team
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
-
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 
 def told(team: Team) -> list[tuple[str, str, str, str]]:

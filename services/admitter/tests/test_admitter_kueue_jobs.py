@@ -1,8 +1,8 @@
 """Submissions on a real Kubernetes with a real Kueue: each becomes one job that runs, or one clear refusal."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -36,7 +36,6 @@ from fairlead_contracts.messages.submissions import (
 )
 from fairlead_kube.client import connect
 from fairlead_kube.settings import KubeSettings
-from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import (
     NOW,
@@ -44,15 +43,14 @@ from fairlead_testkit.builders import (
     a_started_event,
     an_ended_event,
 )
-from fairlead_testkit.fake_cluster import CLUSTER
+from fairlead_testkit.fake_cluster import CLUSTER, RunAdmitter
 from fairlead_testkit.kubelab import ADMITTER, BATCH_JOB, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
+from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.kueue_team import Team
 from fairlead_testkit.people import submit
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
-type LabFactory = Callable[[LabOptions], KubeLab]
 
 TEST_ANNOTATIONS = ["fairlead.test/"]
 ACCOUNTS = ServiceAccounts(submit="fairlead-submitter", pods="default")

@@ -1,8 +1,8 @@
 """A whole admitter on a real Kueue: drift repaired, fights ended, what runs protected, and a release without a trace."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import msgspec
@@ -20,7 +20,7 @@ from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import a_queue
-from fairlead_testkit.fake_cluster import DOCUMENT, POOL, FakeCluster, FakeScorer
+from fairlead_testkit.fake_cluster import DOCUMENT, POOL, FakeCluster, FakeScorer, RunAdmitter
 from fairlead_testkit.kube_fleet import level_patches
 from fairlead_testkit.kubelab import (
     ADMITTER,
@@ -33,7 +33,6 @@ from fairlead_testkit.people import give_leave, put_policy, say
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 BASE_PRIORITY = "fairlead.dev/base-priority"
 LEVERS: list[LeverName] = ["boost", "priority"]

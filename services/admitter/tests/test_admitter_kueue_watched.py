@@ -1,7 +1,6 @@
 """Jobs on Kueue with the real watcher beside: what a sender hears of them, and what their authors read."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,17 +8,14 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Started
 from fairlead_contracts.policyfile.document import Tenant
-from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import a_body, a_document
-from fairlead_testkit.fake_cluster import CLUSTER
+from fairlead_testkit.fake_cluster import CLUSTER, RunAdmitter
 from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab, things
 from fairlead_testkit.kueue_team import Team
 from fairlead_testkit.people import put_policy, submit
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
-
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def writes(count: int) -> list[LevelWrite]:
     return [a_write(job=a_job(f"j{number}"), before=0, level=count - number) for number in range(count)]
 
 
-class Frontend:
+class HeldFrontend:
     """Answers each write when told to."""
 
     def __init__(self, *, keeps_order: bool = True) -> None:
@@ -70,7 +70,7 @@ class Frontend:
 
 
 def application(
-    frontend: Frontend, expectations: Expectations, at_once: int = 100, batch: int = 1
+    frontend: HeldFrontend, expectations: Expectations, at_once: int = 100, batch: int = 1
 ) -> LevelApplier:
     queue = a_queue(capabilities=Capabilities(batch=batch))
     return LevelApplier(
@@ -85,7 +85,7 @@ def application(
 
 
 async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
-    frontend, expectations = Frontend(), Expectations()
+    frontend, expectations = HeldFrontend(), Expectations()
     frontend.go.set()
     plan = writes(20)
     applied = await application(frontend, expectations).carry_out("p", plan, lambda: True)
@@ -98,7 +98,7 @@ async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
 
 
 async def test_a_frontend_gets_as_many_in_a_request_as_its_queue_says_it_takes() -> None:
-    frontend, expectations = Frontend(), Expectations()
+    frontend, expectations = HeldFrontend(), Expectations()
     frontend.go.set()
     frontend.trouble = {"j7": FrontendRefusedError("no such level"), "j19": FrontendDownError("away")}
     applied = await application(frontend, expectations, batch=8).carry_out("p", writes(20), lambda: True)
@@ -111,7 +111,7 @@ async def test_a_frontend_gets_as_many_in_a_request_as_its_queue_says_it_takes()
 
 
 async def test_between_two_batches_the_right_to_write_is_asked_for_again() -> None:
-    frontend = Frontend()
+    frontend = HeldFrontend()
     frontend.go.set()
     asked = iter([True, False])
     applied = await application(frontend, Expectations(), batch=8).carry_out(
@@ -121,7 +121,7 @@ async def test_between_two_batches_the_right_to_write_is_asked_for_again() -> No
 
 
 async def test_losing_the_right_to_write_stops_between_two_writes() -> None:
-    frontend, expectations = Frontend(), Expectations()
+    frontend, expectations = HeldFrontend(), Expectations()
     frontend.go.set()
     asked = iter([True, True, False])
     applied = await application(frontend, expectations).carry_out("p", writes(5), lambda: next(asked))
@@ -133,7 +133,7 @@ async def test_losing_the_right_to_write_stops_between_two_writes() -> None:
     ("trouble", "left_alone"), [(FrontendDownError("down"), False), (FrontendRefusedError("no"), True)]
 )
 async def test_after_a_failure_nothing_more_is_sent(trouble: AdmitterError, *, left_alone: bool) -> None:
-    frontend, expectations = Frontend(), Expectations()
+    frontend, expectations = HeldFrontend(), Expectations()
     frontend.go.set()
     frontend.trouble["j0"] = trouble
     applied = await application(frontend, expectations).carry_out("p", writes(50), lambda: True)
@@ -158,7 +158,7 @@ def of_scopes(*scopes: str) -> list[LevelWrite]:
 
 @pytest.mark.parametrize("keeps_order", [True, False])
 async def test_a_write_that_balks_holds_back_only_what_would_pass_it(*, keeps_order: bool) -> None:
-    frontend, expectations = Frontend(keeps_order=keeps_order), Expectations()
+    frontend, expectations = HeldFrontend(keeps_order=keeps_order), Expectations()
     frontend.go.set()
     frontend.trouble["x1"] = FrontendBalkedError("a webhook of x")
     plan = of_scopes("a", "x", "b")
@@ -172,7 +172,7 @@ async def test_a_write_that_balks_holds_back_only_what_would_pass_it(*, keeps_or
 
 
 async def test_of_a_scope_that_fails_again_and_again_a_pass_tries_no_more() -> None:
-    frontend, expectations = Frontend(keeps_order=False), Expectations()
+    frontend, expectations = HeldFrontend(keeps_order=False), Expectations()
     frontend.go.set()
     bad = [a_write(job=a_job(f"x{number}", scope="x"), before=9, level=1) for number in range(20)]
     frontend.trouble = {write.job.id: FrontendBalkedError("a webhook of x") for write in bad}
@@ -214,7 +214,7 @@ def a_lift(name: str, level: int = 1000) -> LevelWrite:
 
 
 async def test_a_lift_that_is_refused_keeps_nothing_from_those_that_wait() -> None:
-    frontend, expectations = Frontend(), Expectations()
+    frontend, expectations = HeldFrontend(), Expectations()
     frontend.go.set()
     frontend.trouble["runs"] = FrontendRefusedError("no")
     lift = a_lift("runs")
@@ -291,7 +291,7 @@ def test_a_barrier_stops_what_would_turn_a_pair_round_and_nothing_else(plan: lis
 
 
 async def test_a_long_plan_is_carried_out_in_part() -> None:
-    frontend = Frontend()
+    frontend = HeldFrontend()
     frontend.go.set()
     applied = await application(frontend, Expectations(), at_once=3).carry_out("p", writes(10), lambda: True)
     assert len(frontend.begun) == 3
@@ -307,8 +307,8 @@ async def test_a_dry_run_says_each_thing_once() -> None:
     assert told == ["p j0 2", "p j1 1"]
 
 
-class Heard:
-    """Notes what patience says."""
+class HeardComplaints:
+    """Complaints of staleness, in words."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -326,13 +326,13 @@ class Heard:
         self.said.append(f"forgotten {pool}")
 
 
-def patience(heard: Heard, now: Callable[[], float]) -> Staleness:
+def a_staleness(heard: HeardComplaints, now: Callable[[], float]) -> Staleness:
     return Staleness(heard, 10.0, now)
 
 
 def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
-    heard, clock = Heard(), [0.0]
-    kept = patience(heard, lambda: clock[0])
+    heard, clock = HeardComplaints(), [0.0]
+    kept = a_staleness(heard, lambda: clock[0])
     for clock[0] in (0.0, 9.0, 11.0, 12.0):
         kept.lack("p", Unsettled(doubt=Doubt.OWNER_GONE, shard=3))
     assert kept.stale() == "p: owner-gone (shard 3) for 12 s"
@@ -342,8 +342,8 @@ def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
 
 
 def test_a_pool_that_needs_no_order_is_not_complained_about() -> None:
-    heard = Heard()
-    kept = patience(heard, lambda: 0.0)
+    heard = HeardComplaints()
+    kept = a_staleness(heard, lambda: 0.0)
     kept.lack("p", Unsettled(doubt=Doubt.MISSING))
     kept.lack("q", Unsettled(doubt=Doubt.MISSING))
     kept.excuse("p")

@@ -25,7 +25,7 @@ LEAVE = Leave(cluster="c1", at=AT, by="ann", lever="boost")
 
 
 @dataclass
-class Scene:
+class OneLeverFrontend:
     """A frontend that obeys one lever, and what stands on NATS of it."""
 
     obeys: LeverName = "boost"
@@ -82,7 +82,7 @@ FOREIGN = LeverFound(cluster="c1", lever="priority", at=AT + timedelta(days=900)
 async def test_what_it_stated_is_stated_again_over_what_somebody_else_wrote(
     foreign: LeverFound | None,
 ) -> None:
-    scene = Scene()
+    scene = OneLeverFrontend()
     watch = scene.watch()
     await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
     [mine] = scene.stated
@@ -95,7 +95,7 @@ async def test_what_it_stated_is_stated_again_over_what_somebody_else_wrote(
 
 
 async def test_who_writes_without_end_makes_a_write_now_and_then_of_it() -> None:
-    scene = Scene()
+    scene = OneLeverFrontend()
     watch = scene.watch()
     await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
     mine = scene.stated[-1]
@@ -109,7 +109,7 @@ async def test_who_writes_without_end_makes_a_write_now_and_then_of_it() -> None
 
 async def test_over_what_a_predecessor_stated_the_frontend_is_asked() -> None:
     """The new leader does not know what its predecessor found; the frontend does."""
-    scene = Scene(stands=LeverFound(cluster="c1", lever="boost", at=AT + timedelta(seconds=1)))
+    scene = OneLeverFrontend(stands=LeverFound(cluster="c1", lever="boost", at=AT + timedelta(seconds=1)))
     watch = scene.watch()
     await scene.looks(watch, 5 * REST_SECONDS)
     assert (scene.stated, scene.probes) == ([], 1)
@@ -121,7 +121,7 @@ async def test_over_what_a_predecessor_stated_the_frontend_is_asked() -> None:
 
 
 async def test_who_does_not_lead_puts_nothing_back() -> None:
-    scene = Scene()
+    scene = OneLeverFrontend()
     watch = scene.watch()
     await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
     scene.epoch, scene.stands = None, FOREIGN
@@ -130,7 +130,7 @@ async def test_who_does_not_lead_puts_nothing_back() -> None:
 
 
 async def test_a_change_is_noticed_by_a_glance_and_stated_once_a_probe_agrees() -> None:
-    scene = Scene()
+    scene = OneLeverFrontend()
     watch = scene.watch()
     await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
     probes, scene.glances = scene.probes, 0
@@ -144,7 +144,7 @@ async def test_a_change_is_noticed_by_a_glance_and_stated_once_a_probe_agrees() 
 
 
 async def test_a_frontend_that_does_not_answer_is_told_until_it_answers() -> None:
-    scene = Scene()
+    scene = OneLeverFrontend()
     watch = scene.watch()
     await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
     scene.dead = True
@@ -161,7 +161,7 @@ async def test_a_frontend_that_does_not_answer_is_told_until_it_answers() -> Non
 
 
 async def test_a_question_that_stays_open_is_silence_too() -> None:
-    scene = Scene()
+    scene = OneLeverFrontend()
     watch = scene.watch()
     await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
     asked, hung = asyncio.Event(), asyncio.Event()
@@ -183,7 +183,7 @@ async def test_a_question_that_stays_open_is_silence_too() -> None:
 
 
 async def test_who_does_not_lead_asks_nothing_and_says_nothing_of_silence() -> None:
-    scene = Scene()
+    scene = OneLeverFrontend()
     watch = scene.watch()
     scene.dead = True
     await scene.looks(watch, 2 * SILENT_SECONDS)

@@ -119,7 +119,7 @@ def test_a_job_larger_than_all_quotas_is_told() -> None:
     ]
 
 
-class Listener:
+class FakeEventSink:
     """Hears objections; may be out of order."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Listener:
         self.heard.append((job.id, objection))
 
 
-class Stage:
+class TimedRecorder:
     """An objector at an hour that the test says."""
 
     def __init__(self, *jobs: JobState) -> None:
@@ -147,7 +147,7 @@ class Stage:
         self.rules: Rulebook | None = RULES
         self.facts = facts_with(*jobs)
         self.foreign: dict[str, int] = {}
-        self.listener = Listener()
+        self.listener = FakeEventSink()
         self.metrics = Metrics("admitter")
         self.recorder = EventRecorder(
             self.listener,
@@ -176,7 +176,7 @@ ASKS = a_job(requested_class="urgent")
 
 
 async def test_an_objection_is_said_once_as_long_as_it_stands() -> None:
-    stage = Stage(ASKS)
+    stage = TimedRecorder(ASKS)
     assert await stage.look() == ["job-1"]
     assert await stage.look() == []
     stage.facts.apply({ASKS.uid: msgspec.structs.replace(ASKS, rev=2, level=5)})
@@ -187,7 +187,7 @@ async def test_an_objection_is_said_once_as_long_as_it_stands() -> None:
 
 async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_written_over() -> None:
     plain = a_job()
-    stage = Stage(plain, a_job("untouched"))
+    stage = TimedRecorder(plain, a_job("untouched"))
     stage.foreign = {plain.uid: 500, "not-queued": 7, "team-a/untouched": 0}
     assert await stage.look() == ["job-1"]
     assert await stage.look() == []
@@ -198,7 +198,7 @@ async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_writte
 
 
 async def test_another_cause_or_another_value_is_said_too() -> None:
-    stage = Stage(ASKS)
+    stage = TimedRecorder(ASKS)
     await stage.look()
     stage.facts.apply({ASKS.uid: msgspec.structs.replace(ASKS, rev=2, requested_class="approved")})
     assert await stage.look() == ["job-1"]
@@ -214,14 +214,14 @@ async def test_another_cause_or_another_value_is_said_too() -> None:
 
 
 async def test_what_does_not_last_was_no_objection() -> None:
-    stage = Stage(a_job(queue="late"))
+    stage = TimedRecorder(a_job(queue="late"))
     await stage.recorder.look()
     stage.facts.apply({"late": a_queue(name="late")})
     assert await stage.look() == []
 
 
 async def test_a_change_of_policy_judges_all_jobs_anew() -> None:
-    stage = Stage(ASKS, a_job("job-2", requested_class="urgent"))
+    stage = TimedRecorder(ASKS, a_job("job-2", requested_class="urgent"))
     stage.rules = Rulebook(a_document(grants=[a_grant()]), 2)
     assert await stage.look() == []
     stage.rules = RULES
@@ -232,7 +232,7 @@ async def test_a_change_of_policy_judges_all_jobs_anew() -> None:
     ("phase", "started"), [(Phase.RUNNING, NOW - 2 * from_seconds(RAN_LATELY_SECONDS)), (Phase.ENDED, NOW)]
 )
 async def test_nothing_is_said_of_jobs_that_ended_or_have_run_for_long(phase: Phase, started: Micros) -> None:
-    stage = Stage(a_job(requested_class="urgent", phase=phase, started=started))
+    stage = TimedRecorder(a_job(requested_class="urgent", phase=phase, started=started))
     assert await stage.look() == []
 
 
@@ -241,7 +241,7 @@ async def test_a_job_that_started_at_once_is_told_what_it_asked_for_in_vain() ->
     ran = a_job(
         "ran", requested_class="urgent", phase=Phase.RUNNING, started=NOW, queue="gone", faults=[fault]
     )
-    stage = Stage(ran)
+    stage = TimedRecorder(ran)
     assert await stage.look() == ["ran", "ran"]
     assert {one.reason for _, one in stage.listener.heard} == {
         Reason.CLASS_NOT_GRANTED,
@@ -251,14 +251,14 @@ async def test_a_job_that_started_at_once_is_told_what_it_asked_for_in_vain() ->
 
 
 async def test_what_was_said_of_a_job_that_waited_is_not_said_again_when_it_runs() -> None:
-    stage = Stage(ASKS)
+    stage = TimedRecorder(ASKS)
     assert await stage.look() == ["job-1"]
     stage.facts.apply({ASKS.uid: msgspec.structs.replace(ASKS, rev=2, phase=Phase.RUNNING, started=NOW)})
     assert await stage.look() == []
 
 
 async def test_only_a_leader_who_knows_speaks() -> None:
-    stage = Stage(ASKS)
+    stage = TimedRecorder(ASKS)
     stage.leads = False
     assert await stage.look() == []
     stage.leads, stage.rules = True, None
@@ -269,7 +269,7 @@ async def test_only_a_leader_who_knows_speaks() -> None:
 
 async def test_a_wave_of_objections_is_said_at_a_pace_and_none_is_lost() -> None:
     jobs = [a_job(f"job-{number}", requested_class="urgent") for number in range(2 * PER_LOOK + 1)]
-    stage = Stage(*jobs)
+    stage = TimedRecorder(*jobs)
     assert len(await stage.look()) == PER_LOOK
     assert stage.sample("objections_unsaid") == 2 * PER_LOOK + 1
     await stage.look(1)
@@ -277,7 +277,7 @@ async def test_a_wave_of_objections_is_said_at_a_pace_and_none_is_lost() -> None
 
 
 async def test_a_frontend_that_is_down_is_left_alone_for_a_while() -> None:
-    stage = Stage(ASKS)
+    stage = TimedRecorder(ASKS)
     stage.listener.trouble = FrontendDownError("no answer")
     assert await stage.look() == []
     stage.listener.trouble = None
@@ -287,7 +287,7 @@ async def test_a_frontend_that_is_down_is_left_alone_for_a_while() -> None:
 
 
 async def test_one_that_cannot_be_said_is_not_in_the_way_of_others() -> None:
-    stage = Stage(ASKS)
+    stage = TimedRecorder(ASKS)
     stage.listener.trouble = FrontendRefusedError("no such namespace")
     assert await stage.look() == []
     stage.listener.trouble = None
@@ -310,7 +310,7 @@ def test_an_event_has_one_name_for_its_object_and_cause() -> None:
 
 async def test_a_namespace_in_which_nothing_may_be_said_silences_no_other() -> None:
     ending = [a_job(f"e{number}", scope="ending", requested_class="urgent") for number in range(PER_LOOK)]
-    stage = Stage(*ending, ASKS)
+    stage = TimedRecorder(*ending, ASKS)
     stage.listener.forbidden = {"ending"}
     assert await stage.look() == []
     assert await stage.look(1.0) == ["job-1"]

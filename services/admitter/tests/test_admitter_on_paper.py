@@ -35,7 +35,7 @@ BASES = [0, 0, 1500, 3000, 700, -50, 9000]
 TEAMS = ("team-a", "team-b")
 
 
-class Cluster:
+class ClusterOnPaper:
     """A cluster's facts, as an admitter and as a snapshot have them.
 
     Args:
@@ -154,12 +154,12 @@ def some_job(dice: random.Random, number: int, queues: list[QueueState]) -> JobS
     )
 
 
-def some_cluster(dice: random.Random, count: int) -> Cluster:
+def some_cluster(dice: random.Random, count: int) -> ClusterOnPaper:
     queues = some_queues(dice)
     values = dice.choice([{}, {"urgent": 3000, "approved": 1500}, {"approved": 2000, "other": 5}])
     known = [a_class(name=name, value=value) for name, value in values.items()]
     jobs = [some_job(dice, number, queues) for number in range(count)]
-    return Cluster(some_document(dice), [a_pool(), *queues, *known, *jobs])
+    return ClusterOnPaper(some_document(dice), [a_pool(), *queues, *known, *jobs])
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 14))
@@ -207,7 +207,7 @@ def test_a_kueue_with_priority_classes_gets_levels_above_their_values() -> None:
         a_job("taken", base=70_000, level=70_000, submitted=NOW, queue_time=NOW + 2 * SECOND),
     ]
     queue = a_queue(frontend="kueue", bands_by_class=True)
-    cluster = Cluster(document, [a_pool(), queue, a_class(value=50_000), *jobs])
+    cluster = ClusterOnPaper(document, [a_pool(), queue, a_class(value=50_000), *jobs])
     paper, window = on_paper(cluster.snapshot())
     assert paper.writes == in_pairs(cluster.admitters_plan(window))
     levels = {uid.removeprefix("team-a/"): level for uid, level in paper.writes}
@@ -235,7 +235,7 @@ def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(di
         for queue in some_queues(dice)
     ]
     known = [a_class(name=name, value=value) for name, value in values.items()]
-    cluster = Cluster(document, [a_pool(), *queues, *known, some_job(dice, 0, queues)])
+    cluster = ClusterOnPaper(document, [a_pool(), *queues, *known, some_job(dice, 0, queues)])
     paper, _ = on_paper(cluster.snapshot())
     # A dry run asks for no leave, which paper knows nothing of.
     live = judge_withholding(
@@ -252,7 +252,7 @@ def test_a_slurm_that_sorts_equals_by_its_own_factors_has_a_level_for_each_place
     by_chance = msgspec.structs.replace(SLURM, ties=TieRule.CHANCE)
     jobs = [a_job(f"{at}", submitted=NOW - 9 + at, queue_time=NOW + at * SECOND) for at in range(3)]
     queue = a_queue(frontend="slurm", capabilities=by_chance)
-    cluster = Cluster(PolicyDocument(tenants=[Tenant(name="team-a")]), [a_pool(), queue, *jobs])
+    cluster = ClusterOnPaper(PolicyDocument(tenants=[Tenant(name="team-a")]), [a_pool(), queue, *jobs])
     paper, window = on_paper(cluster.snapshot())
     assert paper.writes == in_pairs(cluster.admitters_plan(window))
     levels = [level for _, level in paper.writes]
@@ -269,7 +269,7 @@ def test_jobs_of_one_second_in_two_queues_of_kueue_are_kept_apart_by_a_level() -
             a_job("a", queue="main", submitted=NOW - 9, queue_time=NOW),
             a_job("b", queue="other", submitted=NOW - 5, queue_time=NOW),
         ]
-        cluster = Cluster(document, [a_pool(), *queues, *jobs])
+        cluster = ClusterOnPaper(document, [a_pool(), *queues, *jobs])
         paper, window = on_paper(cluster.snapshot())
         assert [place.uid for place in window] == [job.uid for job in jobs]
         assert [uid for uid, _ in paper.writes] == [job.uid for job in jobs][:levels]

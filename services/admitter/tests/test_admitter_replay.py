@@ -59,7 +59,7 @@ QUEUE = a_queue(
 )
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class TurnInput(msgspec.Struct, frozen=True, kw_only=True):
     """The input of one turn, as it travels."""
 
     seconds: float
@@ -74,7 +74,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it happened just now."""
 
 
-LOGS = msgspec.msgpack.Decoder(list[tuple[str, list[Turn]]])
+LOGS = msgspec.msgpack.Decoder(list[tuple[str, list[TurnInput]]])
 """Logs, each with the mode of its policy."""
 
 
@@ -124,7 +124,7 @@ class Replica:
         """How many labels all pools together may write now to jobs without room."""
         return self._planner._labels.most(self._planner.pace.starts())
 
-    def turn(self, told: Turn) -> PoolPlan:
+    def turn(self, told: TurnInput) -> PoolPlan:
         """Plays one turn of the loop, by its input."""
         states = [STATE.decode(state) for state in told.states]
         jobs = self.facts.apply({subject_of(state): state for state in states})
@@ -182,14 +182,14 @@ class ReplicaDay:
         self._jobs: dict[str, JobState] = {}
         self._seconds, self._turn, self._seq = 0.0, 0, 0
 
-    def turns(self, count: int) -> Iterator[tuple[Turn, bytes]]:
+    def turns(self, count: int) -> Iterator[tuple[TurnInput, bytes]]:
         """Turns, each with its input and its output."""
         states: list[State] = [a_pool(reservable=True), QUEUE]
         for _ in range(count):
             self._turn += 1
             self._seconds += self._dice.choice([0.01, 0.2, 1.1, 12.0])
             states += [self._live() for _ in range(self._dice.randint(0, 4))]
-            told = Turn(
+            told = TurnInput(
                 seconds=self._seconds,
                 wall=NOW + round(self._seconds * SECOND),
                 states=[encode_state(state) for state in states],
@@ -269,7 +269,7 @@ def test_a_log_of_what_went_in_gives_the_same_plans_again(dice: random.Random, c
     log = list(ReplicaDay(dice, mode).turns(count))
     kept = msgspec.msgpack.encode([turn for turn, _ in log])
     again = Replica(mode)
-    turns = msgspec.msgpack.decode(kept, type=list[Turn])
+    turns = msgspec.msgpack.decode(kept, type=list[TurnInput])
     assert [told_of(again.turn(turn)) for turn in turns] == [plan for _, plan in log]
 
 
@@ -327,7 +327,7 @@ def test_while_all_levels_come_too_late_nothing_is_written_until_starts_end(stuc
     before = [life.stated(a_job(f"stuck-{number}", flavorless=True)) for number in range(stuck)]
 
     def writes(seconds: float, *states: State) -> list[str]:
-        told = Turn(
+        told = TurnInput(
             seconds=seconds,
             wall=NOW,
             states=[encode_state(state) for state in states],
@@ -362,7 +362,7 @@ class SlowFrontend:
 
     def turn(self, seconds: float, *states: State, landed: bool = True, news: bool = True) -> int:
         """Number of levels that are written in a turn, in which every other one that waits is wanted."""
-        told = Turn(
+        told = TurnInput(
             seconds=seconds,
             wall=NOW,
             states=[encode_state(state) for state in states],
@@ -446,7 +446,7 @@ def test_jobs_that_no_flavor_takes_keep_those_behind_them_from_no_level_however_
     stuck = [life.stated(a_job(f"stuck-{n}", gpu=1, flavorless=True)) for n in range(2 * WINDOW)]
     others = [life.stated(a_job(f"w-{n}", gpu=1, queue_time=NOW - n)) for n in range(2 * WINDOW)]
     queue = a_queue(strategy=strategy, quotas=[FlavorQuota(flavor="a", nominal={"nvidia.com/gpu": 0})])
-    told = Turn(
+    told = TurnInput(
         seconds=1.0,
         wall=NOW,
         states=[encode_state(state) for state in (a_pool(), queue, *stuck, *others)],

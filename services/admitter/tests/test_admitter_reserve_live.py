@@ -1,7 +1,6 @@
 """Reserve mode of a whole admitter on a real nats-server: what is told, and when passes are taken back."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
@@ -14,14 +13,12 @@ from fairlead_contracts.messages.events import EVENT, JobReserved, LevelWritten,
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Reserve
 from fairlead_runtime.clock import wall_clock
-from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_job, a_pool
-from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, FakeScorer, set_up
+from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, FakeScorer, RunAdmitter, set_up
 
 pytestmark = pytest.mark.integration
 
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 GPU = "nvidia.com/gpu"
 REACTION = 1.0

@@ -25,7 +25,7 @@ BAND = Band(default=0, lowest=1, highest=1000)
 ONE_BAND = [ClassBand(band=BAND)]
 
 
-class Cluster:
+class LaggingFrontend:
     """A frontend in memory: its truth, and the facts that lag behind it."""
 
     def __init__(self, jobs: Sequence[JobState]) -> None:
@@ -93,14 +93,14 @@ def some_jobs(count: int, *, seed: int = 0) -> list[JobState]:
 
 
 def test_where_the_frontends_own_order_is_wanted_nothing_is_written() -> None:
-    cluster = Cluster(some_jobs(30))
+    cluster = LaggingFrontend(some_jobs(30))
     plan = cluster.plan(cluster.order())
     assert plan.writes == []
     assert plan.kept == 30
 
 
 def test_written_levels_that_the_state_does_not_show_yet_are_not_written_again() -> None:
-    cluster = Cluster(some_jobs(30))
+    cluster = LaggingFrontend(some_jobs(30))
     wanted = cluster.order()[::-1]
     first = cluster.plan(wanted, 10)
     assert 0 < len(first.writes) <= 10
@@ -112,7 +112,7 @@ def test_written_levels_that_the_state_does_not_show_yet_are_not_written_again()
 
 
 def test_held_jobs_lose_their_levels_in_the_same_order_in_every_process() -> None:
-    cluster = Cluster(some_jobs(40))
+    cluster = LaggingFrontend(some_jobs(40))
     held = cluster.order()[5:]
     for uid in held:
         cluster.set(uid, phase=Phase.HELD, level=7)
@@ -123,7 +123,7 @@ def test_held_jobs_lose_their_levels_in_the_same_order_in_every_process() -> Non
 
 
 def test_what_another_writer_did_is_repaired() -> None:
-    cluster = Cluster(some_jobs(10))
+    cluster = LaggingFrontend(some_jobs(10))
     wanted = cluster.order()[::-1]
     cluster.apply(cluster.plan(wanted))
     cluster.show()
@@ -136,7 +136,7 @@ def test_what_another_writer_did_is_repaired() -> None:
 
 
 def test_a_fought_job_is_left_alone_and_the_others_are_still_ordered() -> None:
-    cluster = Cluster(some_jobs(6))
+    cluster = LaggingFrontend(some_jobs(6))
     wanted = cluster.order()[::-1]
     for _ in range(5):
         cluster.apply(cluster.plan(wanted))
@@ -151,7 +151,7 @@ def test_a_fought_job_is_left_alone_and_the_others_are_still_ordered() -> None:
 
 
 def test_jobs_that_no_flavor_takes_fill_no_window_and_get_no_levels() -> None:
-    cluster = Cluster(some_jobs(8))
+    cluster = LaggingFrontend(some_jobs(8))
     wanted = cluster.order()[::-1]
     for uid in wanted[:4]:
         cluster.set(uid, flavorless=True)
@@ -169,7 +169,7 @@ def test_jobs_that_no_flavor_takes_fill_no_window_and_get_no_levels() -> None:
 
 
 def test_jobs_that_no_flavor_takes_have_nobody_lifted_over_them_and_keep_no_level_above_their_class() -> None:
-    cluster = Cluster(some_jobs(4))
+    cluster = LaggingFrontend(some_jobs(4))
     wanted = cluster.order()[1:] + cluster.order()[:1]
     cluster.set(wanted[-1], flavorless=True)
     cluster.show()
@@ -184,7 +184,7 @@ def test_jobs_that_no_flavor_takes_have_nobody_lifted_over_them_and_keep_no_leve
 
 
 def test_a_place_whose_job_waits_no_more_is_skipped() -> None:
-    cluster = Cluster(some_jobs(5))
+    cluster = LaggingFrontend(some_jobs(5))
     wanted = cluster.order()[::-1]
     cluster.set(wanted[0], phase=Phase.RUNNING)
     cluster.set(wanted[1], phase=Phase.HELD)
@@ -195,14 +195,14 @@ def test_a_place_whose_job_waits_no_more_is_skipped() -> None:
 
 
 def test_a_job_that_two_shards_place_is_ranked_once_at_its_first_place() -> None:
-    cluster = Cluster(some_jobs(5))
+    cluster = LaggingFrontend(some_jobs(5))
     order = cluster.order()
     plan = cluster.plan([order[4], *order[:4], order[4]])
     assert [(write.job.uid, write.rank) for write in plan.writes] == [(order[4], 0)]
 
 
 def test_a_write_to_a_job_that_just_started_is_not_repeated() -> None:
-    cluster = Cluster(some_jobs(5))
+    cluster = LaggingFrontend(some_jobs(5))
     wanted = cluster.order()[::-1]
     cluster.set(wanted[0], phase=Phase.RUNNING)
     cluster.apply(cluster.plan(wanted))
@@ -210,7 +210,7 @@ def test_a_write_to_a_job_that_just_started_is_not_repeated() -> None:
 
 
 def test_a_job_that_left_the_window_goes_back_to_the_default() -> None:
-    cluster = Cluster(some_jobs(6))
+    cluster = LaggingFrontend(some_jobs(6))
     wanted = cluster.order()[::-1]
     cluster.apply(cluster.plan(wanted, 3))
     cluster.show()
@@ -244,7 +244,7 @@ def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
 
 
 def test_release_takes_every_level_back_without_turning_a_pair_round() -> None:
-    cluster = Cluster(some_jobs(8))
+    cluster = LaggingFrontend(some_jobs(8))
     wanted = cluster.order()[::-1]
     cluster.apply(cluster.plan(wanted))
     cluster.show()
@@ -280,7 +280,7 @@ def test_a_pools_band_is_what_its_queues_have_in_common() -> None:
 def test_the_frontend_follows_every_order_however_late_its_state_is(
     dice: random.Random, count: int, size: int
 ) -> None:
-    cluster = Cluster(some_jobs(count, seed=dice.randrange(99)))
+    cluster = LaggingFrontend(some_jobs(count, seed=dice.randrange(99)))
     wanted = list(cluster.truth)
     for _ in range(12):
         dice.shuffle(wanted)
@@ -307,7 +307,7 @@ def test_what_is_kept_of_the_outside_is_all_that_the_plan_needs(
         msgspec.structs.replace(job, level=dice.choice([0, 0, 3, 7, 500]))
         for job in some_jobs(count, seed=dice.randrange(99))
     ]
-    cluster = Cluster(jobs)
+    cluster = LaggingFrontend(jobs)
     wanted = list(cluster.truth)
     dice.shuffle(wanted)
 

@@ -1,7 +1,5 @@
 """Levels withheld: without leave, and where a level could preempt; each word of an operator holds at once."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -19,12 +17,11 @@ from fairlead_contracts.messages.state import QueueState, State, subject_of
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOON, a_class, a_queue
-from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer
+from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer, RunAdmitter
 from fairlead_testkit.people import give_leave, put_policy, say
 
 pytestmark = pytest.mark.integration
 
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
 UNSAFE: QueueState = msgspec.structs.replace(KUEUE, preemption={"withinClusterQueue": "LowerPriority"})

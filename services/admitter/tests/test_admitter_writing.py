@@ -1,7 +1,5 @@
 """Levels on a real nats-server: written once, repaired, paused, released, and only by who may."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -19,12 +17,10 @@ from fairlead_contracts.topology import MEMBERS
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import NOW
-from fairlead_testkit.fake_cluster import CLUSTER, POOL, FakeCluster, FakeScorer
+from fairlead_testkit.fake_cluster import CLUSTER, POOL, FakeCluster, FakeScorer, RunAdmitter
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
-
-type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 
 def sample(admitter: Lifecycle, name: str, **labels: str) -> float:

@@ -23,11 +23,11 @@ from fairlead_kube.workloads import AdmissionCheck, Workload
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime.metrics import Metrics
 from fairlead_runtime.spans import ExportOutcome, Spans
+from fairlead_testkit.kubelab import KubeObject
 
 GPU = "nvidia.com/gpu"
 START: Micros = instant("2026-11-22T12:00:00Z")
 HOLD = 60 * SECOND
-type Json = dict[str, object]
 
 
 def text(at: Micros) -> str:
@@ -38,14 +38,14 @@ def ignore(outcome: ExportOutcome, number: int) -> None:
     del outcome, number
 
 
-class Cluster:
+class CheckedCluster:
     """A cluster, changed as Kueue and the scheduler would change it, and the answers written to it."""
 
     def __init__(self, *nodes: str) -> None:
         self.ground = Ground()
         for name in nodes:
-            has: Json = {"cpu": "64", "pods": "110", GPU: "4"}
-            built: Json = {
+            has: KubeObject = {"cpu": "64", "pods": "110", GPU: "4"}
+            built: KubeObject = {
                 "metadata": {"name": name},
                 "status": {"allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]},
             }
@@ -57,7 +57,7 @@ class Cluster:
         self.refuses = False
         self.written: list[tuple[str, str]] = []
         """Workloads, each with the state written of it, or `let in`."""
-        self._found: dict[str, Json] = {}
+        self._found: dict[str, KubeObject] = {}
         self.told: list[Span] = []
         self.spans = Spans("checker", "one", ignore).send_to(self.take, 1.0)
         self._version = 0
@@ -149,7 +149,7 @@ class Cluster:
     def pods(self, of: str, nodes: Iterable[str]) -> None:
         """Puts the pods of a Workload on these nodes."""
         for node in nodes:
-            built: Json = {
+            built: KubeObject = {
                 "metadata": {"annotations": {"kueue.x-k8s.io/workload": of}},
                 "spec": {"nodeName": node, "containers": [{"resources": {"requests": {GPU: "4"}}}]},
             }
@@ -161,14 +161,14 @@ class Cluster:
 
 
 async def test_of_two_gangs_of_one_moment_the_first_of_the_order_gets_the_nodes() -> None:
-    here = Cluster("n1", "n2", "n3")
+    here = CheckedCluster("n1", "n2", "n3")
     here.gang("later")
     here.gang("first", level=5)
     assert await here.passed() == [("first", "Ready"), ("later", "Retry")]
 
 
 async def test_nothing_is_said_twice_of_one_state() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.gang("one")
     here.gang("two")
     await here.passed()
@@ -176,7 +176,7 @@ async def test_nothing_is_said_twice_of_one_state() -> None:
 
 
 async def test_room_is_kept_until_the_pods_are_on_nodes() -> None:
-    here = Cluster("n1", "n2", "n3", "n4")
+    here = CheckedCluster("n1", "n2", "n3", "n4")
     here.gang("one")
     await here.passed()
     here.gang("one", state="Ready")
@@ -188,7 +188,7 @@ async def test_room_is_kept_until_the_pods_are_on_nodes() -> None:
 
 
 async def test_room_is_not_kept_for_ever() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.gang("one")
     await here.passed()
     here.gang("one", state="Ready")
@@ -198,14 +198,14 @@ async def test_room_is_not_kept_for_ever() -> None:
 
 
 async def test_a_new_leader_keeps_room_for_what_the_last_one_let_through() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.gang("one", state="Ready")
     here.gang("two")
     assert await here.passed() == [("two", "Retry")]
 
 
 async def test_pods_that_were_seen_and_ended_are_not_waited_for() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.gang("one")
     await here.passed()
     here.gang("one", state="Ready")
@@ -217,7 +217,7 @@ async def test_pods_that_were_seen_and_ended_are_not_waited_for() -> None:
 
 
 async def test_kueues_older_copy_over_our_word_is_answered_as_before() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.gang("one")
     await here.passed()
     here.gang("two")
@@ -228,7 +228,7 @@ async def test_kueues_older_copy_over_our_word_is_answered_as_before() -> None:
 
 
 async def test_a_refused_write_is_made_again() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.gang("one")
     here.refuses = True
     assert await here.passed() == [("one", "Ready")]
@@ -237,7 +237,7 @@ async def test_a_refused_write_is_made_again() -> None:
 
 
 async def test_a_gang_without_room_goes_its_way_and_comes_back_as_soon_as_it_fits() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.pods("stranger", ["n1"])
     here.gang("one")
     assert await here.passed() == [("one", "Retry")]
@@ -257,7 +257,7 @@ async def test_a_gang_without_room_goes_its_way_and_comes_back_as_soon_as_it_fit
 
 
 async def test_who_does_not_lead_says_nothing_and_forgets() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.gang("one")
     here.leads = False
     running = asyncio.create_task(here.checker.run())
@@ -270,7 +270,7 @@ async def test_who_does_not_lead_says_nothing_and_forgets() -> None:
 
 
 async def test_who_answers_from_now_on_says_so_and_for_whom() -> None:
-    here = Cluster("n1", "n2")
+    here = CheckedCluster("n1", "n2")
     here.gang("one")
     here.gang("two", level=5)
     for leads in (True, True, False, True):

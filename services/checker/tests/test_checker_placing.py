@@ -18,22 +18,22 @@ from fairlead_kube.queues import ResourceFlavor
 from fairlead_kube.reflector import Key
 from fairlead_kube.workloads import Workload
 from fairlead_policy.hami.annotations import CardStrategy
+from fairlead_testkit.kubelab import KubeObject
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
-type Json = dict[str, object]
 
 
-def pod_spec(requests: Json, **spec: object) -> Json:
+def pod_spec(requests: KubeObject, **spec: object) -> KubeObject:
     return {"containers": [{"name": "main", "resources": {"requests": requests, "limits": requests}}], **spec}
 
 
 def gang(
     pods: int,
-    requests: Json,
+    requests: KubeObject,
     *,
     name: str = "w",
     flavor: str = "f",
-    annotations: Json | None = None,
+    annotations: KubeObject | None = None,
     **spec: object,
 ) -> Checked:
     found = {
@@ -75,7 +75,7 @@ def with_cards(name: str, *mebibytes: int) -> Node:
     return node(name, annotations={REGISTER: json.dumps(cards)})
 
 
-def bound(on: str, requests: Json, *, owner: str = "", annotations: Json | None = None) -> Pod:
+def bound(on: str, requests: KubeObject, *, owner: str = "", annotations: KubeObject | None = None) -> Pod:
     owners = [{"kind": "Job", "name": "x", "uid": owner, "controller": True}] if owner else []
     whole = {
         "metadata": {"annotations": annotations or {}, "ownerReferences": owners},
@@ -169,8 +169,8 @@ def test_one_zone_is_found_where_it_is_asked_for() -> None:
 
 def test_fractions_are_looked_for_on_cards_as_they_are_held() -> None:
     """24 GiB free on two cards, and no card has 20."""
-    note: Json = {HOLDER: "n1", ALLOCATED: "n1-0,NVIDIA,12000,0:;"}
-    other: Json = {HOLDER: "n1", ALLOCATED: "n1-1,NVIDIA,12576,0:;"}
+    note: KubeObject = {HOLDER: "n1", ALLOCATED: "n1-0,NVIDIA,12000,0:;"}
+    other: KubeObject = {HOLDER: "n1", ALLOCATED: "n1-1,NVIDIA,12576,0:;"}
     held = (
         bound("n1", {GPU: "1", MEMORY: "12000"}, annotations=note),
         bound("n1", {GPU: "1", MEMORY: "12576"}, annotations=other),

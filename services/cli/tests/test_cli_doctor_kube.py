@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,10 +42,10 @@ from fairlead_testkit.kubelab import (
     things,
 )
 from fairlead_testkit.kubelab.toolsets import OLDER
+from fairlead_testkit.kubelab_fixtures import LabFactory
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(400)]
 
-type LabFactory = Callable[[LabOptions], KubeLab]
 
 NODES = (
     gpu_nodes("gpu", 2, "zone-a"),

@@ -133,7 +133,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Ordering(NamedTuple):
+class OrderCommand(NamedTuple):
     """The command on a file, with the first bytes out: it has all its processes, and waits for somebody to read on."""
 
     command: subprocess.Popen[bytes]
@@ -152,7 +152,7 @@ class Ordering(NamedTuple):
 
 
 @contextmanager
-def ordering(path: Path, *words: str, processors: int) -> Iterator[Ordering]:
+def ordering(path: Path, *words: str, processors: int) -> Iterator[OrderCommand]:
     words = (sys.executable, "-m", "fairlead_cli", "order", str(path), "-o", "json", *words)
     environ = os.environ | {"PYTHON_CPU_COUNT": str(processors)}
     pipe = subprocess.PIPE
@@ -162,7 +162,7 @@ def ordering(path: Path, *words: str, processors: int) -> Iterator[Ordering]:
         while len(begun) < len(b'{"pools":[{"name":'):
             begun += (more := os.read(command.stdout.fileno(), 64))
             assert more, "it ended"
-        yield Ordering(command, command.stdout, begun, children_of(command.pid))
+        yield OrderCommand(command, command.stdout, begun, children_of(command.pid))
         if command.poll() is None:
             command.kill()
 

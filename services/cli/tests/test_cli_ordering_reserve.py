@@ -20,7 +20,7 @@ POLICY = {
 }
 
 
-class Reserve(msgspec.Struct):
+class PrintedReserve(msgspec.Struct):
     why_not: str
     head: str | None
     shadow: str | None
@@ -30,24 +30,24 @@ class Reserve(msgspec.Struct):
     behind: list[str] = []
 
 
-class Fit(msgspec.Struct):
+class PrintedFit(msgspec.Struct):
     answer: str
     why: list[str] = []
 
 
-class Line(msgspec.Struct):
+class PrintedJob(msgspec.Struct):
     id: str
     reasons: list[str]
-    fit: Fit | None = None
+    fit: PrintedFit | None = None
 
 
-class Pool(msgspec.Struct):
-    order: list[Line]
-    reserve: Reserve
+class PrintedPool(msgspec.Struct):
+    order: list[PrintedJob]
+    reserve: PrintedReserve
 
 
-class Answer(msgspec.Struct):
-    pools: list[Pool]
+class PrintedOrder(msgspec.Struct):
+    pools: list[PrintedPool]
 
 
 def a_job(name: str, gpus: int, after: int, limit: float | None = None, **more: object) -> dict[str, object]:
@@ -84,9 +84,9 @@ def a_snapshot(
     return read_snapshot(plain)
 
 
-def answered(snapshot: Snapshot) -> Pool:
+def answered(snapshot: Snapshot) -> PrintedPool:
     text = b"".join(as_json(order(snapshot, levels=False), snapshot.now))
-    return msgspec.json.decode(text, type=Answer).pools[0]
+    return msgspec.json.decode(text, type=PrintedOrder).pools[0]
 
 
 BIG, SHORT, LONG, SLIM = (
@@ -261,7 +261,7 @@ def test_what_is_left_beside_the_head_is_kept_for_it() -> None:
     found = answered(on_nodes(snapshot, ("n1", 8, 6)))
     last = found.order[-1]
     assert last.id == "long"
-    assert last.fit == Fit(
+    assert last.fit == PrintedFit(
         "no-quota", ["It waits behind big, the first of pool p that does not fit, and may not pass it."]
     )
 

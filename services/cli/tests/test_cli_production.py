@@ -32,7 +32,7 @@ WARNINGS_ALONE = 1
 """The doctor's exit code where no error is open: what a lab's Kueue leaves to warn of is no business of the page."""
 
 
-class Reader:
+class PageReader:
     """Somebody who follows the page: a shell, the terminals in which services run, and the reader's own addresses."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -112,7 +112,7 @@ def test_every_file_that_the_page_names_is_there() -> None:
 
 
 @contextlib.contextmanager
-def reader(folder: Path, lab: KubeLab) -> Iterator[Reader]:
+def reader(folder: Path, lab: KubeLab) -> Iterator[PageReader]:
     (folder / "bin").mkdir()
     (folder / "bin" / "nats-server").symlink_to(server_program())
     (folder / "deploy").symlink_to(ROOT / "deploy")
@@ -130,7 +130,7 @@ def reader(folder: Path, lab: KubeLab) -> Iterator[Reader]:
         "HOME": str(folder),
         "KUBECONFIG": str(kubeconfig),
     }
-    found = Reader(folder, environ)
+    found = PageReader(folder, environ)
     try:
         yield found
     finally:

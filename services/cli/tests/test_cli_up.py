@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 READY_SECONDS = 90.0
 END_SECONDS = 60.0
 
-type Plain = dict[str, Any]
+type PrintedObject = dict[str, Any]
 """A JSON object."""
 
 
@@ -67,11 +67,13 @@ class Instance(LocalInstance):
         until(is_right, READY_SECONDS, f"the right answer to {words}")
         return answers[-1]
 
-    def told(self, *words: str, key: str, right: Callable[[list[Plain]], object]) -> list[Plain]:
+    def told(
+        self, *words: str, key: str, right: Callable[[list[PrintedObject]], object]
+    ) -> list[PrintedObject]:
         """The entries of an answer in JSON, once they are right."""
 
-        def entries(ended: subprocess.CompletedProcess[str]) -> list[Plain]:
-            found: list[Plain] = json.loads(ended.stdout)[key] if ended.stdout else []
+        def entries(ended: subprocess.CompletedProcess[str]) -> list[PrintedObject]:
+            found: list[PrintedObject] = json.loads(ended.stdout)[key] if ended.stdout else []
             return found
 
         ended = self.eventually(lambda ended: right(entries(ended)), *words, "-o", "json")
@@ -250,7 +252,7 @@ def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
         sent = instance.ask("submit", "-", "--tenant", tenant, "--no-follow", "--cluster", "sim", text=text)
         assert sent.returncode == 0, sent.stderr
 
-    def taken() -> tuple[list[Plain], str] | None:
+    def taken() -> tuple[list[PrintedObject], str] | None:
         """Places, and a snapshot: asked between two answers alike. A scorer that just stood still has no say in one of the three."""
         before = instance.ask("queue", "-o", "json", "--limit", "0").stdout
         snapshot = instance.ask("snapshot", "--pool", "gpu")

@@ -43,40 +43,40 @@ DOCUMENTS = [
 ]
 
 
-class Adopted(msgspec.Struct, frozen=True, tag=True):
+class PolicyAdopted(msgspec.Struct, frozen=True, tag=True):
     """A policy is in force from now on."""
 
     document: PolicyDocument
     revision: int
 
 
-class Learned(msgspec.Struct, frozen=True, tag=True):
+class StateLearned(msgspec.Struct, frozen=True, tag=True):
     """State messages by subject, as they travel; empty where the object is gone."""
 
     messages: dict[str, bytes]
 
 
-class Heard(msgspec.Struct, frozen=True, tag=True):
+class RunsHeard(msgspec.Struct, frozen=True, tag=True):
     """Events told of runs that are over."""
 
     runs: list[FinishedRun]
 
 
-class Followed(msgspec.Struct, frozen=True, tag=True):
+class UseFollowed(msgspec.Struct, frozen=True, tag=True):
     """Other owners of shards stated past use."""
 
     statements: list[Keeping]
     now: int
 
 
-class Decided(msgspec.Struct, frozen=True, tag=True):
+class ShardsDecided(msgspec.Struct, frozen=True, tag=True):
     """Every shard was decided at an instant."""
 
     now: int
 
 
-type Entry = Adopted | Learned | Heard | Followed | Decided
-LOG = msgspec.msgpack.Decoder(list[Entry])
+type ScorerInput = PolicyAdopted | StateLearned | RunsHeard | UseFollowed | ShardsDecided
+LOG = msgspec.msgpack.Decoder(list[ScorerInput])
 
 
 def replay(log: bytes) -> Iterator[bytes]:
@@ -84,18 +84,18 @@ def replay(log: bytes) -> Iterator[bytes]:
     cache = ClusterCache()
     for number, entry in enumerate(LOG.decode(log)):
         match entry:
-            case Adopted():
+            case PolicyAdopted():
                 cache.adopt(entry.document, entry.revision)
-            case Learned():
+            case StateLearned():
                 read = {
                     subject: STATE.decode(said) if said else None for subject, said in entry.messages.items()
                 }
                 cache.learn(read)
-            case Heard():
+            case RunsHeard():
                 cache.hear(entry.runs)
-            case Followed():
+            case UseFollowed():
                 cache.follow(entry.statements, lambda _pool, shard: shard == 0, entry.now)
-            case Decided():
+            case ShardsDecided():
                 yield from decisions(cache, entry.now, number)
 
 
@@ -153,23 +153,23 @@ def recorded(seed: int, length: int) -> bytes:
             a_mark(cluster=cluster),
         )
     ]
-    log: list[Entry] = [
-        Adopted(DOCUMENTS[0], 1),
-        Learned({subject_of(one): to_packed(one) for one in ground}),
+    log: list[ScorerInput] = [
+        PolicyAdopted(DOCUMENTS[0], 1),
+        StateLearned({subject_of(one): to_packed(one) for one in ground}),
     ]
     in_force, documents = 1, itertools.cycle(DOCUMENTS[1:] + DOCUMENTS[:1])  # each holds for a while
     for revision in range(2, length):
         now += dice.randrange(HOUR // 6)
         jobs = [some_job(dice, now) for _ in range(dice.randint(1, 9))]
         gone = dice.random() < 0.1
-        log.append(Learned({subject_of(job): b"" if gone else to_packed(job) for job in jobs}))
+        log.append(StateLearned({subject_of(job): b"" if gone else to_packed(job) for job in jobs}))
         if dice.random() < 0.2:
             in_force = revision
-            log.append(Adopted(next(documents), revision))
-        log.append(Heard([some_run(dice, now) for _ in range(dice.randint(0, 3))]))
+            log.append(PolicyAdopted(next(documents), revision))
+        log.append(RunsHeard([some_run(dice, now) for _ in range(dice.randint(0, 3))]))
         statements = [some_statement(dice, in_force, now) for _ in range(dice.randint(0, 2))]
-        log.append(Followed(statements, now))
-        log.append(Decided(now))
+        log.append(UseFollowed(statements, now))
+        log.append(ShardsDecided(now))
     return msgspec.msgpack.encode(log)
 
 

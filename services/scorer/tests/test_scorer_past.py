@@ -83,7 +83,7 @@ def told(job: JobState, at: Micros) -> FinishedRun:
     return found
 
 
-class World:
+class PastUseModel:
     """Jobs that start, end, are stopped and put back, and are forgotten; what is known of them, and by whom."""
 
     def __init__(self, dice: random.Random, document: PolicyDocument) -> None:
@@ -181,7 +181,7 @@ def a_busy_while(cache: ClusterCache, hours: int, queue: str = "main") -> Micros
 @given(st.integers(0, 2**32), st.sampled_from([1 / 60, 1.0, 30.0]))
 @settings(max_examples=cases())
 def test_who_takes_over_at_any_moment_has_the_same_to_the_byte(seed: int, hours: float) -> None:
-    world = World(random.Random(seed), a_policy(hours))
+    world = PastUseModel(random.Random(seed), a_policy(hours))
     begun = world.now
     for _ in range(world.dice.randint(1, 12)):
         world.live()

@@ -69,7 +69,7 @@ def scorer(harness: BusHarness, name: str, **settings: object) -> AbstractAsyncC
     return harness.serving(main, ScorerSettings, name, **settings)
 
 
-class Witness:
+class OrderWitness:
     """Sees each decision that the stream takes, and the merged order after each."""
 
     def __init__(self, harness: BusHarness) -> None:
@@ -173,7 +173,7 @@ async def test_joining_and_leaving_hand_shards_over_quickly_and_never_change_the
         await harness.settled()
         joined: list[float] = []
         left: list[float] = []
-        async with Witness(harness).watching() as seen:
+        async with OrderWitness(harness).watching() as seen:
             while not joined or (max(min(joined), min(left)) >= HANDOVER_SECONDS and len(joined) < ROUNDS):
                 async with scorer(harness, "s2") as leaving:
                     joined.append(await shared_by(harness, "s1", "s2"))
@@ -191,7 +191,7 @@ async def test_a_killed_scorers_shards_are_taken_over_and_the_order_stays(harnes
         async with scorer(harness, "s2"):
             await shared_by(harness, "s1", "s2")
             await harness.settled()
-            async with Witness(harness).watching() as seen:
+            async with OrderWitness(harness).watching() as seen:
                 doomed.kill()
                 took = await shared_by(harness, "s2")
             assert set(seen.orders) == {harness.expected()}
@@ -239,7 +239,7 @@ async def test_a_paused_owner_is_refused_when_it_goes_on_and_steps_down(harness:
             # Something to publish for every shard of the one that is about to go on.
             await harness.state(*some_jobs(400, seed=3))
             await harness.settled()
-            async with Witness(harness).watching() as seen:
+            async with OrderWitness(harness).watching() as seen:
                 paused.resume()
                 await paused.logged("lost ownership, stepping down")
                 await shared_by(harness, "paused", "s2")

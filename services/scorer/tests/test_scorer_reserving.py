@@ -13,33 +13,26 @@ from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.scorer_ports import NobodyElse, StatedLeaders
 
 HEAD = a_job(uid="head", id="gang")
 NOON = 1_760_000_000_000_000
 
 
-class Leader:
-    """An admitter that says this."""
-
-    def __init__(self, reserved: Reserved | None) -> None:
-        self._reserved = reserved
-
-    def leader(self, role: str, cluster: str) -> LeaderLease | None:
-        if self._reserved is None:
-            return None
-        lease = LeaderLease(role=role, cluster=cluster, replica="a", epoch=1, renewed=NOW)
-        return msgspec.structs.replace(lease, reserved=[self._reserved])
-
-    def leaders(self, role: str) -> list[LeaderLease]:
-        found = self.leader(role, "c1")
-        return [] if found is None else [found]
+def leader_that_says(reserved: Reserved | None) -> StatedLeaders:
+    """The admitter of cluster c1; none where it says nothing."""
+    if reserved is None:
+        return StatedLeaders()
+    return StatedLeaders(
+        LeaderLease(role="admitter", cluster="c1", replica="a", epoch=1, renewed=NOW, reserved=[reserved])
+    )
 
 
 def told(uid: str, reserved: Reserved | None, *, open_names: bool = True, phase: str = "waiting") -> str:
     cache = ClusterCache()
     cache.learn({subject_of(HEAD): HEAD})
     asked = Explanation(cluster="c1", scope="team-a", id=uid, uid=uid, phase=phase, queue="main", pool="gpu")
-    return " ".join(ReserveView(cache, Leader(reserved)).reasons(asked, open_names=open_names))
+    return " ".join(ReserveView(cache, leader_that_says(reserved)).reasons(asked, open_names=open_names))
 
 
 PROMISED = Reserved(pool="gpu", head="head", shadow=NOON, passing=["small"])
@@ -78,7 +71,7 @@ def test_a_run_that_keeps_the_head_from_a_promise_is_named_but_to_another_tenant
     run = a_job(uid="run", id="nl", scope="team-b", phase=Phase.RUNNING)
     cache.learn({subject_of(one): one for one in (HEAD, run)})
     reserved = Reserved(pool="gpu", head="head", why_none="runs without a limit", in_its_way=[uid])
-    view = ReserveView(cache, Leader(reserved))
+    view = ReserveView(cache, leader_that_says(reserved))
     asked = Explanation(
         cluster="c1", scope="team-a", id="gang", uid="head", phase="waiting", queue="main", pool="gpu"
     )
@@ -97,21 +90,14 @@ def test_what_does_not_concern_it_is_not_told(reserved: Reserved | None) -> None
     assert told("head", reserved, phase="running") == ""
 
 
-class Nobody:
-    """A bus that a scorer of all shards has no use for."""
-
-    async def request(self, subject: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109 # the bus's own
-        raise AssertionError(subject, payload, timeout)
-
-
 async def test_a_promised_start_is_the_first_thing_that_explain_says() -> None:
     cache = ClusterCache()
     cache.adopt(a_document(), 1)
     cache.learn({subject_of(state): state for state in (a_pool(), a_queue(), HEAD)})
-    leader = Leader(msgspec.structs.replace(PROMISED, pool="c1/gpu"))
+    leader = leader_that_says(msgspec.structs.replace(PROMISED, pool="c1/gpu"))
     reserved = ReserveView(cache, leader)
     steering = SteeringView(cache, OperatorWords(), leader, reserved)
-    asker = ShardAsker(Nobody(), lambda _: True, timeout=1)
+    asker = ShardAsker(NobodyElse(), lambda _: True, timeout=1)
     explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0)
     [found] = await explainer.explain("head", None, NOW)
     assert "starts by 2025-10-09 08:53:20 UTC at the latest" in found.reasons[0]

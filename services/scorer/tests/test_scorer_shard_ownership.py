@@ -21,7 +21,7 @@ from fairlead_testkit.builders import NOW, a_basis, a_tenant_share
 SHARD = ShardName("c1/gpu", 3)
 
 
-class Subject:
+class ScriptedSubject:
     """A decision subject whose answers the test writes; `gate` holds a publish on its way."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Decider:
         return deciding.write(decided.content, stamp)
 
 
-class Observer:
+class OwnershipLog:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -130,11 +130,11 @@ class Observer:
         self.lines.append(f"failed {shard} {type(error).__name__}")
 
 
-class Stand:
+class OwnershipHarness:
     """An ownership and all that it deals with."""
 
     def __init__(self, quiet_seconds: float = 0.02) -> None:
-        self.subject, self.decider, self.observer = Subject(), Decider(), Observer()
+        self.subject, self.decider, self.observer = ScriptedSubject(), Decider(), OwnershipLog()
         self.changed_hands = 0
         self.ownership = ShardOwnership(
             SHARD,
@@ -161,8 +161,8 @@ class Stand:
 
 
 @asynccontextmanager
-async def a_stand(quiet_seconds: float = 0.02) -> AsyncIterator[Stand]:
-    stand = Stand(quiet_seconds)
+async def a_stand(quiet_seconds: float = 0.02) -> AsyncIterator[OwnershipHarness]:
+    stand = OwnershipHarness(quiet_seconds)
     async with beside(stand.ownership.run()):
         stand.ownership.look()
         yield stand
@@ -295,7 +295,7 @@ async def test_a_payload_that_was_too_large_is_decided_with_a_smaller_limit() ->
 
 
 async def test_nothing_leaves_while_it_may_not() -> None:
-    stand = Stand()
+    stand = OwnershipHarness()
     stand.decider.trusted = False
     async with beside(stand.ownership.run()):
         stand.ownership.look()
@@ -306,7 +306,7 @@ async def test_nothing_leaves_while_it_may_not() -> None:
 
 
 async def test_a_shard_that_is_given_up_ends_its_ownership() -> None:
-    stand = Stand()
+    stand = OwnershipHarness()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         group.create_task(stand.ownership.run())
         stand.ownership.give_up()

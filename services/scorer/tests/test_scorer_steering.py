@@ -11,19 +11,7 @@ from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
-
-
-class Leaders:
-    """Leaders of one cluster."""
-
-    def __init__(self, *leases: LeaderLease) -> None:
-        self._leases = leases
-
-    def leader(self, role: str, cluster: str) -> LeaderLease | None:
-        return next((one for one in self._leases if (one.role, one.cluster) == (role, cluster)), None)
-
-    def leaders(self, role: str) -> list[LeaderLease]:
-        return [one for one in self._leases if one.role == role]
+from fairlead_testkit.scorer_ports import StatedLeaders
 
 
 def a_lease(role: str, **said: object) -> LeaderLease:
@@ -40,7 +28,7 @@ def steered(*leases: LeaderLease) -> tuple[Steering, SteeringView]:
     cache.adopt(a_document(), 1)
     stated: list[State] = [a_pool(), a_queue(), *JOBS]
     cache.learn({subject_of(state): state for state in stated})
-    leaders = Leaders(*leases)
+    leaders = StatedLeaders(*leases)
     view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders))
     [steering] = view.of("c1/gpu")
     return steering, view
@@ -65,7 +53,7 @@ def test_a_pool_whose_sizes_differ_is_followed_as_its_cluster_says_of_mixed_ones
     cache.adopt(a_document(), 1)
     pool = a_pool(enforcement_mixed="close", enforcement_mixed_why="sizes")
 
-    leaders = Leaders()
+    leaders = StatedLeaders()
 
     def said(*jobs: JobState, gone: JobState | None = None) -> tuple[str, str]:
         cache.learn({subject_of(job): job for job in jobs})
@@ -107,7 +95,7 @@ def test_a_pool_whose_queue_outpaces_levels_is_followed_loosely_at_best(
     cache.learn({subject_of(state): state for state in known})
 
     def said(outpaced: dict[str, list[str]]) -> tuple[str, str]:
-        leaders = Leaders(WATCHED, a_lease("admitter", outpaced=outpaced))
+        leaders = StatedLeaders(WATCHED, a_lease("admitter", outpaced=outpaced))
         [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
         return steering.enforcement, steering.enforcement_why
 
@@ -142,7 +130,7 @@ def test_jobs_whose_check_nobody_answers_are_counted_while_no_checker_leads() ->
     cache.learn({subject_of(one): one for one in (a_pool(), a_queue(), GANG, other)})
 
     def told(*leases: LeaderLease) -> tuple[object, list[bool]]:
-        leaders = Leaders(*leases)
+        leaders = StatedLeaders(*leases)
         view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders))
         [steering] = view.of("c1/gpu")
         assert as_a_tenant_hears(steering).unanswered is msgspec.UNSET

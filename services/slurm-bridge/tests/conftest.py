@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import msgspec
@@ -22,10 +22,7 @@ from fairlead_slurm_bridge.pods.payload import MARK
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.kubelab import KubeObject
-from fairlead_testkit.one_pod import OneJobSlurmctld, OnePodServer
-
-type Show = Callable[[JobPod | None], None]
-type Hear = Callable[..., Coroutine[None, None, list[Word]]]
+from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 
 ATTEMPT = Attempt(7, 0)
 KEY = Key("slurm", "slurm-hpc-7-r0")
@@ -81,7 +78,7 @@ async def mirror(api: OnePodServer, client: KubeClient) -> KubeMirror:
 
 
 @pytest.fixture
-def show(mirror: KubeMirror) -> Show:
+def show(mirror: KubeMirror) -> ShowPod[JobPod]:
     """Shows the pod as it is from now on; None for a pod that is gone."""
 
     def put(pod: JobPod | None) -> None:
@@ -113,7 +110,7 @@ async def life(slurmctld: OneJobSlurmctld, client: KubeClient, mirror: KubeMirro
 
 
 @pytest.fixture
-def hear(client: KubeClient, mirror: KubeMirror, life: PodLife) -> Hear:
+def hear(client: KubeClient, mirror: KubeMirror, life: PodLife) -> HearPod[Word]:
     """Follows the pod to its end, as the process of its first attempt does."""
     follower = PodFollower(client, mirror, life)
 

@@ -21,6 +21,7 @@ from fairlead_slurm_bridge.checking import TARGET_SECONDS, BatchChecks, CachedRe
 from fairlead_slurm_bridge.hooks.server import HookServer
 from fairlead_testkit.beside import beside
 from fairlead_testkit.image_registry import ensure_image_registry, image_registry
+from fairlead_testkit.manual_clock import ManualClock
 from fairlead_testkit.slurm_builders import a_node, a_partition, some_settings
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 
@@ -42,7 +43,7 @@ class Hub:
         return ImageAnswer(presence=self.presence, why="" if self.presence is Presence.THERE else f"{image}")
 
 
-class Cluster:
+class OneNodeSlurmctld:
     """The answers that a slurmctld would give."""
 
     def __init__(self) -> None:
@@ -68,15 +69,8 @@ class Cluster:
         return AccountLimits()
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_an_image_is_asked_for_once_and_again_when_that_is_old() -> None:
-    hub, clock, name = Hub(Presence.MISSING), Clock(), image_reference("a.b/c:1")
+    hub, clock, name = Hub(Presence.MISSING), ManualClock(), image_reference("a.b/c:1")
     registry = CachedRegistry(hub, clock=clock)
     hub.may_answer.clear()
     asking = [asyncio.create_task(registry.ask(name)) for _ in range(50)]
@@ -102,7 +96,7 @@ async def test_the_site_says_which_registries_are_asked(allowed: Collection[str]
 
 
 async def test_jobs_are_measured_by_what_slurmctld_said_lately() -> None:
-    cluster, clock = Cluster(), Clock()
+    cluster, clock = OneNodeSlurmctld(), ManualClock()
     checks = BatchChecks(
         cluster, Hub(Presence.MISSING), ImageRule.REFUSE, PodSite(partition="pods"), clock=clock
     )

@@ -18,6 +18,7 @@ from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
 from fairlead_testkit.builders import a_create
+from fairlead_testkit.manual_clock import ManualClock
 from fairlead_testkit.slurm_builders import GPU, a_slurm_job
 
 NAMING = Naming.of(GPU)
@@ -69,16 +70,6 @@ class Slurm:
         return {None: "gpu", "gpu": "gpu"}.get(name)
 
 
-class Time:
-    """A clock of wall seconds."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SubmissionStore]:
     found = SubmissionStore(tmp_path / "store.db")
@@ -86,12 +77,12 @@ def store(tmp_path: Path) -> Iterator[SubmissionStore]:
     found.close()
 
 
-def a_creator(slurm: Slurm, store: SubmissionStore, clock: Time) -> Creator:
+def a_creator(slurm: Slurm, store: SubmissionStore, clock: ManualClock) -> Creator:
     return Creator(slurm, store, slurm, slurm.look, naming=NAMING, qos_classes=QOS, checks=slurm, clock=clock)
 
 
 async def test_the_same_submission_again_is_the_same_job(store: SubmissionStore) -> None:
-    slurm, clock = Slurm(), Time()
+    slurm, clock = Slurm(), ManualClock()
     creator = a_creator(slurm, store, clock)
     [made] = await creator.create([a_wish()])
     assert (made.outcome, made.job, made.queue) == (CreateOutcome.CREATED, "1", "gpu")
@@ -104,7 +95,7 @@ async def test_the_same_submission_again_is_the_same_job(store: SubmissionStore)
 
 
 async def test_a_job_whose_answer_was_lost_is_found_again(store: SubmissionStore) -> None:
-    slurm, clock = Slurm(), Time()
+    slurm, clock = Slurm(), ManualClock()
     slurm.loses_answers = True
     with pytest.raises(Rejected, match="lost"):
         await a_creator(slurm, store, clock).create([a_wish(), a_wish("t-2")])
@@ -119,7 +110,7 @@ async def test_a_job_whose_answer_was_lost_is_found_again(store: SubmissionStore
 async def test_without_its_store_a_job_is_found_by_its_comment(
     store: SubmissionStore, tmp_path: Path
 ) -> None:
-    slurm, clock = Slurm(), Time()
+    slurm, clock = Slurm(), ManualClock()
     await a_creator(slurm, store, clock).create([a_wish()])
     slurm.jobs.append(
         a_slurm_job("9", account="speech", comment=slurm.jobs[0].comment)
@@ -132,7 +123,7 @@ async def test_without_its_store_a_job_is_found_by_its_comment(
 
 
 async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionStore) -> None:
-    slurm, clock = Slurm(), Time()
+    slurm, clock = Slurm(), ManualClock()
     slurm.away = True
     creator = a_creator(slurm, store, clock)
     with pytest.raises(Rejected, match="restarting"):
@@ -147,7 +138,7 @@ async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionS
 
 
 async def test_what_was_refused_may_be_asked_for_again(store: SubmissionStore) -> None:
-    slurm, clock = Slurm(), Time()
+    slurm, clock = Slurm(), ManualClock()
     slurm.refuses = "Invalid account"
     creator = a_creator(slurm, store, clock)
     [refused] = await creator.create([a_wish()])
@@ -211,9 +202,9 @@ async def test_what_would_never_start_is_refused_before_it_stands(store: Submiss
         Remark(line=0, says="17 CPUs"),
         Remark(line=0, says="a label", refused=False),
     ]
-    [reply] = await a_creator(slurm, store, Time()).create([a_wish()])
+    [reply] = await a_creator(slurm, store, ManualClock()).create([a_wish()])
     assert (reply.outcome, reply.reason) == (CreateOutcome.REFUSED, "image a.b/c:1 is not there; 17 CPUs")
     assert slurm.jobs == []
     slurm.says = slurm.says[2:]
-    [reply] = await a_creator(slurm, store, Time()).create([a_wish()])
+    [reply] = await a_creator(slurm, store, ManualClock()).create([a_wish()])
     assert reply.outcome is CreateOutcome.CREATED

@@ -1,7 +1,6 @@
 """A pod as its job's process follows it: its log comes from an HTTP server, all else from the mirror."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
 
 import msgspec
 import pytest
@@ -13,11 +12,8 @@ from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.witness import Witness
-from fairlead_testkit.one_pod import OneJobSlurmctld, OnePodServer
+from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.slurm_builders import NOON, a_slurm_job
-
-type Show = Callable[[JobPod | None], None]
-type Hear = Callable[..., Coroutine[None, None, list[Word]]]
 
 ATTEMPT = Attempt(7, 0)
 PRINTED = b"one\n\xff\x00two\n" * 1000
@@ -33,7 +29,7 @@ def printed(words: list[Word]) -> bytes:
 
 
 async def test_all_that_a_pod_prints_arrives_before_its_exit_code(
-    api: OnePodServer, pod: JobPod, show: Show, hear: Hear
+    api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word]
 ) -> None:
     api.logs = [[PRINTED[:5], PRINTED[5:]]]
     show(over(pod, 3))
@@ -44,7 +40,7 @@ async def test_all_that_a_pod_prints_arrives_before_its_exit_code(
 
 @pytest.mark.parametrize("skip", [0, 3, 7000])
 async def test_a_body_that_asks_again_gets_the_rest(
-    api: OnePodServer, pod: JobPod, show: Show, hear: Hear, skip: int
+    api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word], skip: int
 ) -> None:
     api.logs = [[PRINTED]]
     show(over(pod, 0))
@@ -52,7 +48,7 @@ async def test_a_body_that_asks_again_gets_the_rest(
 
 
 async def test_a_log_that_cannot_be_read_is_said_and_the_pods_end_still_counts(
-    api: OnePodServer, pod: JobPod, show: Show, hear: Hear
+    api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word]
 ) -> None:
     api.logs = [500]
     show(over(pod, 0))
@@ -62,7 +58,7 @@ async def test_a_log_that_cannot_be_read_is_said_and_the_pods_end_still_counts(
 
 
 async def test_whoever_is_told_to_stop_ends_the_pod_and_waits_for_it(
-    api: OnePodServer, pod: JobPod, show: Show, hear: Hear
+    api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word]
 ) -> None:
     api.logs = [[b"bye\n"]]
     stop = asyncio.Event()
@@ -79,7 +75,7 @@ async def test_whoever_is_told_to_stop_ends_the_pod_and_waits_for_it(
 
 
 async def test_who_is_told_nothing(
-    api: OnePodServer, pod: JobPod, show: Show, hear: Hear, life: PodLife
+    api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word], life: PodLife
 ) -> None:
     api.logs = [[b"secret\n"]]
     assert (await hear())[-1] == PodEnd(NO_POD), "there is no pod"
@@ -92,7 +88,7 @@ async def test_who_is_told_nothing(
 
 
 async def test_a_program_that_has_ended_is_not_run_again(
-    api: OnePodServer, pod: JobPod, show: Show, hear: Hear, runs: Runs
+    api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word], runs: Runs
 ) -> None:
     api.logs = [[b"once\n"]]
     show(over(pod, 3))
@@ -106,7 +102,13 @@ async def test_a_program_that_has_ended_is_not_run_again(
 
 
 async def test_who_did_not_lead_knows_how_a_program_ended(
-    *, slurmctld: OneJobSlurmctld, mirror: KubeMirror, pod: JobPod, show: Show, hear: Hear, runs: Runs
+    *,
+    slurmctld: OneJobSlurmctld,
+    mirror: KubeMirror,
+    pod: JobPod,
+    show: ShowPod[JobPod],
+    hear: HearPod[Word],
+    runs: Runs,
 ) -> None:
     """Another bridge told a process the end; that bridge is gone, and the pod as well."""
     witness = Witness(mirror, runs)
@@ -122,7 +124,7 @@ async def test_who_did_not_lead_knows_how_a_program_ended(
 
 
 async def test_what_was_stopped_or_begins_anew_has_no_end(
-    mirror: KubeMirror, pod: JobPod, show: Show, runs: Runs
+    mirror: KubeMirror, pod: JobPod, show: ShowPod[JobPod], runs: Runs
 ) -> None:
     witness = Witness(mirror, runs)
     for seen in (pod, msgspec.structs.replace(over(pod, 143), leaving=True), None):
@@ -136,7 +138,7 @@ async def test_what_was_stopped_or_begins_anew_has_no_end(
 
 
 async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt(
-    api: OnePodServer, pod: JobPod, show: Show, hear: Hear, life: PodLife
+    api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word], life: PodLife
 ) -> None:
     show(pod)
     stop = asyncio.Event()
@@ -150,7 +152,9 @@ async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt
     assert not api.deleted.is_set()
 
 
-async def test_who_listens_is_known_while_it_does(pod: JobPod, show: Show, hear: Hear, life: PodLife) -> None:
+async def test_who_listens_is_known_while_it_does(
+    pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word], life: PodLife
+) -> None:
     show(pod)
     hearing = asyncio.create_task(hear())
     async with asyncio.timeout(20):

@@ -21,7 +21,7 @@ class Nothing:
         del hook, answer, seconds
 
 
-class Bodies:
+class DeafBodies:
     """Bodies of which none listens any more."""
 
     def stand_for(self, job: int) -> bool:
@@ -29,8 +29,8 @@ class Bodies:
         return False
 
 
-class Follower:
-    bodies = Bodies()
+class DeafFollower:
+    bodies = DeafBodies()
 
 
 class Keeper:
@@ -102,7 +102,7 @@ async def test_a_prolog_waits_for_a_bridge_that_does_not_lead_yet(tmp_path: Path
 
 async def test_slurmctlds_epilog_leaves_a_pod_whose_results_slurmds_has_to_move(tmp_path: Path) -> None:
     path, life = tmp_path / "gate", RoomyLife()
-    async with serving(path, life, follower=Follower(), keeper=Keeper(7)):
+    async with serving(path, life, follower=DeafFollower(), keeper=Keeper(7)):
         assert await answer(path, "epilog-slurmctld", 7) == {"exit": START}
         assert await answer(path, "epilog-slurmctld", 8) == {"exit": START}
     assert life.ended == [8], "the other has nothing to move"

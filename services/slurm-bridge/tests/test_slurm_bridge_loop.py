@@ -65,7 +65,7 @@ class KilledOnce(Slurmctld):
         return reading
 
 
-class Nobody:
+class DeafAudience:
     """An audience that hears nothing."""
 
     def update(self, statements: Statements) -> None:
@@ -85,7 +85,7 @@ async def reading(slurmctld: Slurmctld, store: SubmissionStore) -> AsyncIterator
     view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
     instruments = BridgeInstruments(Metrics("slurm-bridge"))
     bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=AN_HOUR)
-    async with beside(bridge.run(Nobody())), asyncio.timeout(30):
+    async with beside(bridge.run(DeafAudience())), asyncio.timeout(30):
         await slurmctld.read.wait()
         yield bridge
 

@@ -1,7 +1,6 @@
 """The program of a pod: it begins when a process of its attempt has come, or its pod goes and it never does."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
 
 import msgspec
 import pytest
@@ -16,11 +15,8 @@ from fairlead_slurm_bridge.pods.manifest import handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.sweeping import Sweeper
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.one_pod import OneJobSlurmctld, OnePodServer
+from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.slurm_builders import NOON, a_slurm_job
-
-type Show = Callable[[JobPod | None], None]
-type Hear = Callable[..., Coroutine[None, None, list[Word]]]
 
 ATTEMPT = Attempt(7, 0)
 KEY = Key("slurm", "slurm-hpc-7-r0")
@@ -43,7 +39,7 @@ async def asked_to_begin(api: OnePodServer) -> None:
 
 
 async def test_whose_pod_it_is_whose_process_never_came(
-    api: OnePodServer, pod: JobPod, show: Show, hear: Hear
+    api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word]
 ) -> None:
     """The bridge died before it answered the prolog: the pod is the next attempt's until a process comes."""
     second = Attempt(7, 1)
@@ -59,7 +55,7 @@ async def test_whose_pod_it_is_whose_process_never_came(
 
 
 async def test_a_program_begins_when_a_process_has_come(
-    api: OnePodServer, waiting: JobPod, show: Show, hear: Hear
+    api: OnePodServer, waiting: JobPod, show: ShowPod[JobPod], hear: HearPod[Word]
 ) -> None:
     """An API server that is away is asked again: nobody else would."""
     api.refusals = 2
@@ -71,7 +67,7 @@ async def test_a_program_begins_when_a_process_has_come(
 
 
 async def test_a_program_does_not_begin_for_a_process_that_has_been_told_to_end(
-    api: OnePodServer, waiting: JobPod, show: Show, hear: Hear
+    api: OnePodServer, waiting: JobPod, show: ShowPod[JobPod], hear: HearPod[Word]
 ) -> None:
     stop = asyncio.Event()
     stop.set()
@@ -95,7 +91,13 @@ def test_a_pod_that_waits_holds_no_room_for_a_job_that_waits(pod: JobPod, waitin
 
 
 async def test_a_program_does_not_begin_for_a_process_that_comes_after_its_attempt_was_refused(
-    *, api: OnePodServer, mirror: KubeMirror, waiting: JobPod, show: Show, hear: Hear, life: PodLife
+    *,
+    api: OnePodServer,
+    mirror: KubeMirror,
+    waiting: JobPod,
+    show: ShowPod[JobPod],
+    hear: HearPod[Word],
+    life: PodLife,
 ) -> None:
     show(waiting)
     await life.forgetting.hand_on(ATTEMPT, 0)
@@ -117,7 +119,7 @@ async def test_a_program_that_begins_while_the_queue_is_read_is_not_swept(
     mirror: KubeMirror,
     pod: JobPod,
     waiting: JobPod,
-    show: Show,
+    show: ShowPod[JobPod],
     life: PodLife,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -140,7 +142,7 @@ async def test_a_program_that_begins_while_the_queue_is_read_is_not_swept(
 
 
 async def test_a_program_does_not_begin_in_a_pod_that_is_being_taken_away(
-    api: OnePodServer, mirror: KubeMirror, waiting: JobPod, show: Show, life: PodLife
+    api: OnePodServer, mirror: KubeMirror, waiting: JobPod, show: ShowPod[JobPod], life: PodLife
 ) -> None:
     api.refusals = 1
     show(waiting)
@@ -153,7 +155,7 @@ async def test_a_program_does_not_begin_in_a_pod_that_is_being_taken_away(
 
 @pytest.mark.parametrize("leaving", [True, False])
 async def test_a_program_begins_only_where_another_bridge_does_not_take_its_pod_away(
-    api: OnePodServer, waiting: JobPod, show: Show, life: PodLife, leaving: bool
+    api: OnePodServer, waiting: JobPod, show: ShowPod[JobPod], life: PodLife, leaving: bool
 ) -> None:
     """The pod's bridge led when its process came, and has not heard what has changed since."""
     api.version = "2"
@@ -169,7 +171,7 @@ async def test_a_program_begins_only_where_another_bridge_does_not_take_its_pod_
 
 @pytest.mark.parametrize("begun", [True, False])
 async def test_a_pod_that_waited_is_taken_away_only_where_another_bridge_has_not_begun_its_program(
-    *, api: OnePodServer, pod: JobPod, waiting: JobPod, show: Show, life: PodLife, begun: bool
+    *, api: OnePodServer, pod: JobPod, waiting: JobPod, show: ShowPod[JobPod], life: PodLife, begun: bool
 ) -> None:
     api.version = "2"
     show(msgspec.structs.replace(waiting, version="1"))

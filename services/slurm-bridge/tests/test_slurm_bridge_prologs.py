@@ -20,11 +20,9 @@ from fairlead_slurm_bridge.pods.payload import Payload
 from fairlead_slurm_bridge.pods.requests import pod_job
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.one_pod import OneJobSlurmctld, OnePodServer
+from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.slurm_builders import NOON, a_slurm_job
 
-type Show = Callable[[JobPod | None], None]
-type Hear = Callable[..., Coroutine[None, None, list[Word]]]
 type BeginAgain = Callable[..., AbstractAsyncContextManager[asyncio.Task[PrologVerdict]]]
 type TellEnd = Callable[[], Coroutine[None, None, None]]
 
@@ -48,7 +46,7 @@ def begin_again(
     mirror: KubeMirror,
     pod: JobPod,
     script: str,
-    show: Show,
+    show: ShowPod[JobPod],
     life: PodLife,
     monkeypatch: pytest.MonkeyPatch,
 ) -> BeginAgain:
@@ -107,8 +105,8 @@ async def test_the_next_attempt_waits_until_slurmd_has_done_with_a_forgotten_pro
     *,
     api: OnePodServer,
     slurmctld: OneJobSlurmctld,
-    show: Show,
-    hear: Hear,
+    show: ShowPod[JobPod],
+    hear: HearPod[Word],
     life: PodLife,
     wall: list[float],
     begin_again: BeginAgain,
@@ -131,7 +129,7 @@ async def test_the_next_attempt_waits_until_slurmd_has_done_with_a_forgotten_pro
 
 
 async def test_an_attempt_that_ends_while_it_begins_does_not_start(
-    slurmctld: OneJobSlurmctld, show: Show, begin_again: BeginAgain, tell_end: TellEnd
+    slurmctld: OneJobSlurmctld, show: ShowPod[JobPod], begin_again: BeginAgain, tell_end: TellEnd
 ) -> None:
     async with begin_again() as beginning:
         slurmctld.known = msgspec.structs.replace(STARTING, state="COMPLETING")
@@ -142,7 +140,7 @@ async def test_an_attempt_that_ends_while_it_begins_does_not_start(
 
 
 async def test_a_program_that_is_about_to_begin_goes_on_where_its_attempt_is_refused(
-    api: OnePodServer, mirror: KubeMirror, show: Show, hear: Hear, begin_again: BeginAgain
+    api: OnePodServer, mirror: KubeMirror, show: ShowPod[JobPod], hear: HearPod[Word], begin_again: BeginAgain
 ) -> None:
     """Kubernetes is asked to let the program begin, and has not told yet that it does."""
     async with begin_again(waits=True) as beginning:

@@ -11,6 +11,7 @@ from fairlead_kube.core import Node
 from fairlead_kube.objects import PartialObject
 from fairlead_kube.reflector import Key
 from fairlead_kube.workloads import Workload
+from fairlead_testkit.kube_observer_log import KubeObserverLog
 from fairlead_watcher.cards import Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.pools import node
@@ -100,26 +101,12 @@ def test_a_pod_whose_note_cannot_be_read_holds_nothing_and_is_counted() -> None:
     assert view.cards_refused == {"node": 0, "pod": 0}
 
 
-class Notes:
-    """An observer that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def count(self, what: str, amount: int = 1) -> None:
-        raise AssertionError((what, amount))
-
-    def note(self, what: str, **facts: object) -> None:
-        assert what == "cards.refused"
-        self.told.append(str(facts["error"]))
-
-
 def test_a_refusal_is_told_once_until_it_is_another() -> None:
-    notes = Notes()
-    refusals = Refusals(notes)
+    told = KubeObserverLog()
+    refusals = Refusals(told)
     for register in ("?", "?", "??", OLD, "?"):
         refusals.note(Key("", "n1"), a_node(register=register).cards_refused)
-    assert len(notes.told) == 3
+    assert (told.notes, told.counts) == (["cards.refused"] * 3, {})
 
 
 def workload(

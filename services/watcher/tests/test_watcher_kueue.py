@@ -52,7 +52,7 @@ WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads/{}"
 JOBS = "/apis/batch/v1/namespaces/{}/jobs/{}"
 
 
-class Reader:
+class ClusterReader:
     """A reader of what is stated and told of a cluster."""
 
     def __init__(self, bus: Bus) -> None:
@@ -109,11 +109,11 @@ class Reader:
 
 
 @asynccontextmanager
-async def reading(server: NatsServer) -> AsyncIterator[Reader]:
+async def reading(server: NatsServer) -> AsyncIterator[ClusterReader]:
     settings = ConnectionSettings(url=server.url, ping_interval_seconds=0.5)
     async with connect(settings, name="test") as bus:
         await provision(bus, topology.topology([CLUSTER]))
-        reader = Reader(bus)
+        reader = ClusterReader(bus)
         async with beside(reader.run()):
             yield reader
 
@@ -134,14 +134,14 @@ def a_watcher(
 
 
 @pytest.fixture
-async def reader(nats_server: NatsServer) -> AsyncIterator[Reader]:
+async def reader(nats_server: NatsServer) -> AsyncIterator[ClusterReader]:
     async with reading(nats_server) as opened:
         yield opened
 
 
 @pytest.fixture
 async def watcher(
-    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, tmp_path: Path
+    kube_lab: KubeLab, nats_server: NatsServer, reader: ClusterReader, tmp_path: Path
 ) -> AsyncIterator[ServiceProcess]:
     del reader  # the streams are there
     with a_watcher(kube_lab, nats_server, tmp_path) as process:
@@ -154,7 +154,7 @@ def fixture(kube_lab: KubeLab) -> Iterator[NamespaceFixture]:
         yield made
 
 
-async def pool_is(reader: Reader, name: str, enforcement: str, gpus: int | None = None) -> PoolState:
+async def pool_is(reader: ClusterReader, name: str, enforcement: str, gpus: int | None = None) -> PoolState:
     """Waits for the pool: its queues, cohorts and flavors are heard of one by one, and so stated on the way."""
 
     def there() -> PoolState | None:
@@ -168,7 +168,7 @@ async def pool_is(reader: Reader, name: str, enforcement: str, gpus: int | None 
     return stated
 
 
-async def surroundings_are_stated(reader: Reader, fixture: NamespaceFixture, queue: str) -> None:
+async def surroundings_are_stated(reader: ClusterReader, fixture: NamespaceFixture, queue: str) -> None:
     """The queue, its pool and tenants, the classes and the nodes."""
     stated = await eventually(lambda: reader.one(QueueState, queue), 60)
     assert stated is not None
@@ -190,7 +190,7 @@ async def surroundings_are_stated(reader: Reader, fixture: NamespaceFixture, que
     await eventually(lambda: cards() == {8000}, 60, what="nodes are heard of by themselves")
 
 
-async def a_job_with_wishes_runs(reader: Reader, fixture: NamespaceFixture, queue: str) -> JobState:
+async def a_job_with_wishes_runs(reader: ClusterReader, fixture: NamespaceFixture, queue: str) -> JobState:
     """Runs a job with wishes, which takes all of the queue."""
     a = fixture.namespaces["a"]
     await eventually(lambda: (found := reader.one(QueueState, queue)) is not None and found.active, 60)
@@ -214,7 +214,7 @@ async def a_job_with_wishes_runs(reader: Reader, fixture: NamespaceFixture, queu
     return ran
 
 
-async def what_cannot_run_is_explained(reader: Reader, fixture: NamespaceFixture) -> None:
+async def what_cannot_run_is_explained(reader: ClusterReader, fixture: NamespaceFixture) -> None:
     """Checks two jobs that cannot run: one for the time being, the other one never."""
     b = fixture.namespaces["b"]
     fixture.workload("b", "behind", 1)
@@ -230,7 +230,7 @@ async def what_cannot_run_is_explained(reader: Reader, fixture: NamespaceFixture
 
 
 async def test_a_life_through_kueue_is_stated_and_told(
-    watcher: ServiceProcess, reader: Reader, fixture: NamespaceFixture
+    watcher: ServiceProcess, reader: ClusterReader, fixture: NamespaceFixture
 ) -> None:
     a, b = fixture.namespaces["a"], fixture.namespaces["b"]
     queue = fixture.queue("main", 2, strategy="StrictFIFO")
@@ -267,7 +267,7 @@ async def test_a_life_through_kueue_is_stated_and_told(
 
 
 async def test_what_kueue_deactivated_runs_no_more_and_others_have_its_quota(
-    watcher: ServiceProcess, reader: Reader, fixture: NamespaceFixture
+    watcher: ServiceProcess, reader: ClusterReader, fixture: NamespaceFixture
 ) -> None:
     """The reservation of a Workload without a job is cleared by nobody: counted on, a pool would be used more than once."""
     assert watcher.running
@@ -285,7 +285,7 @@ async def test_what_kueue_deactivated_runs_no_more_and_others_have_its_quota(
 
 
 async def test_the_enforcement_of_real_cohorts_is_found(
-    watcher: ServiceProcess, reader: Reader, fixture: NamespaceFixture
+    watcher: ServiceProcess, reader: ClusterReader, fixture: NamespaceFixture
 ) -> None:
     del watcher
     shared = fixture.cohort("shared", 4)
@@ -306,7 +306,7 @@ async def test_the_enforcement_of_real_cohorts_is_found(
 
 
 async def test_a_dry_run_says_what_it_would_state_and_states_nothing(
-    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, tmp_path: Path
+    kube_lab: KubeLab, nats_server: NatsServer, reader: ClusterReader, tmp_path: Path
 ) -> None:
     with a_watcher(kube_lab, nats_server, tmp_path, settings={"dry_run": True}) as process:
         await process.ready()
@@ -320,13 +320,17 @@ async def test_a_dry_run_says_what_it_would_state_and_states_nothing(
         assert not reader.mirror.values
 
 
-def phases(reader: Reader, fixture: NamespaceFixture) -> dict[str, Phase]:
+def phases(reader: ClusterReader, fixture: NamespaceFixture) -> dict[str, Phase]:
     mine = set(fixture.namespaces.values())
     return {job.id: job.phase for job in reader.all(JobState, lambda job: job.scope in mine)}
 
 
 async def test_what_happened_while_no_watcher_ran_is_told_by_the_next(
-    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, fixture: NamespaceFixture, tmp_path: Path
+    kube_lab: KubeLab,
+    nats_server: NatsServer,
+    reader: ClusterReader,
+    fixture: NamespaceFixture,
+    tmp_path: Path,
 ) -> None:
     a = fixture.namespaces["a"]
     fixture.queue("main", 2)
@@ -357,7 +361,11 @@ async def test_what_happened_while_no_watcher_ran_is_told_by_the_next(
 
 
 async def test_a_standby_takes_over_and_a_restart_of_nats_is_survived(
-    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, fixture: NamespaceFixture, tmp_path: Path
+    kube_lab: KubeLab,
+    nats_server: NatsServer,
+    reader: ClusterReader,
+    fixture: NamespaceFixture,
+    tmp_path: Path,
 ) -> None:
     fixture.queue("main", 1)
     replicas = [a_watcher(kube_lab, nats_server, tmp_path, name) for name in ("one", "two")]
@@ -393,7 +401,7 @@ async def test_a_standby_takes_over_and_a_restart_of_nats_is_survived(
 
 
 async def test_an_api_server_that_is_away_leaves_the_last_state_and_is_caught_up_with(
-    kube_labs: "LabFactory", nats_server: NatsServer, reader: Reader, tmp_path: Path
+    kube_labs: "LabFactory", nats_server: NatsServer, reader: ClusterReader, tmp_path: Path
 ) -> None:
     lab = await asyncio.to_thread(kube_labs, WORKLOADS_ALONE)
     settings = {"stale_after_seconds": 0.5, "probe_seconds": 0.5, "kubeconfig": lab.kubeconfig(ADMIN)}
@@ -421,7 +429,9 @@ async def test_an_api_server_that_is_away_leaves_the_last_state_and_is_caught_up
         await a_kind_that_comes_later_is_read(lab, reader, fixture)
 
 
-async def a_kind_that_comes_later_is_read(lab: KubeLab, reader: Reader, fixture: NamespaceFixture) -> None:
+async def a_kind_that_comes_later_is_read(
+    lab: KubeLab, reader: ClusterReader, fixture: NamespaceFixture
+) -> None:
     """PyTorchJob is not served in this lab until now."""
     await asyncio.to_thread(lab.apply_files, *lab.kit.manifests("pytorchjobs"))
     namespace = fixture.namespaces["a"]

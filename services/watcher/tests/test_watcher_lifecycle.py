@@ -71,7 +71,7 @@ def over(
     return a_job(Phase.ENDED, started=started, ended=at, outcome=outcome, uid=uid)
 
 
-class Scene:
+class EventDiffScene:
     def __init__(self) -> None:
         self.view = ClusterView("c1", ended_stay=600 * SECOND)
         self.counted: list[Event] = []
@@ -87,8 +87,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def scene() -> EventDiffScene:
+    return EventDiffScene()
 
 
 def kinds(events: Iterable[AnyEvent]) -> list[str]:
@@ -96,7 +96,7 @@ def kinds(events: Iterable[AnyEvent]) -> list[str]:
     return [names[type(event)] for event in events]
 
 
-def test_each_step_of_a_life_is_told_once(scene: Scene) -> None:
+def test_each_step_of_a_life_is_told_once(scene: EventDiffScene) -> None:
     [queued] = scene.told(None, a_job())
     assert queued == JobQueued(
         id="u1-queued",
@@ -154,12 +154,12 @@ def test_each_step_of_a_life_is_told_once(scene: Scene) -> None:
     ],
 )
 def test_what_happened_unwatched_is_told_in_order(
-    scene: Scene, before: JobState | None, after: JobState | None, expected: list[str]
+    scene: EventDiffScene, before: JobState | None, after: JobState | None, expected: list[str]
 ) -> None:
     assert kinds(scene.told(before, after)) == expected
 
 
-def test_told_again_it_has_the_same_ids(scene: Scene) -> None:
+def test_told_again_it_has_the_same_ids(scene: EventDiffScene) -> None:
     first = scene.told(running(), over(started=T2))
     again = scene.told(msgspec.structs.replace(running(), epoch=7, rev=9), over(started=T2))
     assert [event.id for event in first] == [event.id for event in again]
@@ -178,7 +178,7 @@ def known(**fields: object) -> WorkloadFacts:
     )
 
 
-def test_an_eviction_has_kueues_reason_and_time(scene: Scene) -> None:
+def test_an_eviction_has_kueues_reason_and_time(scene: EventDiffScene) -> None:
     scene.view.workload(KEY, known(eviction=Eviction(reason="Preempted", at=T3)))
     [evicted] = scene.told(running(), a_job())
     assert isinstance(evicted, JobEvicted)
@@ -190,7 +190,7 @@ def test_an_eviction_has_kueues_reason_and_time(scene: Scene) -> None:
     )
 
 
-def test_what_is_over_is_told_with_what_it_used_and_whose_it_was(scene: Scene) -> None:
+def test_what_is_over_is_told_with_what_it_used_and_whose_it_was(scene: EventDiffScene) -> None:
     """The job may be forgotten by the time that somebody asks what its tenant used."""
     scene.view.workload(KEY, known(eviction=Eviction(reason="Preempted", at=T3)))
     job = msgspec.structs.replace(running(), labels={"team": "a"}, annotations={"x": "y"}, local_queue="lq")
@@ -213,20 +213,20 @@ def test_what_is_over_is_told_with_what_it_used_and_whose_it_was(scene: Scene) -
     assert cancelled.run is None, "it never ran"
 
 
-def test_an_eviction_that_nobody_saw_has_the_time_of_the_next_start(scene: Scene) -> None:
+def test_an_eviction_that_nobody_saw_has_the_time_of_the_next_start(scene: EventDiffScene) -> None:
     scene.view.workload(KEY, known())
     evicted, _ = scene.told(running(), running(T2))
     assert isinstance(evicted, JobEvicted)
     assert (evicted.at, evicted.reason, evicted.ran_seconds) == (to_datetime(T2), "Evicted", 60.0)
 
 
-def test_what_is_deleted_was_cancelled(scene: Scene) -> None:
+def test_what_is_deleted_was_cancelled(scene: EventDiffScene) -> None:
     [ended] = scene.told(running(), None)
     assert isinstance(ended, JobEnded)
     assert (ended.outcome, ended.at) == (Outcome.CANCELLED, to_datetime(NOW))
 
 
-def test_an_end_long_ago_is_told_as_it_was(scene: Scene) -> None:
+def test_an_end_long_ago_is_told_as_it_was(scene: EventDiffScene) -> None:
     scene.view.workload(KEY, End(uid="u1", at=T4, outcome=Outcome.FAILED, started=T3))
     assert kinds(scene.told(running(), None)) == ["started", "ended"]
     [ended] = scene.told(running(T3), None)
@@ -234,13 +234,13 @@ def test_an_end_long_ago_is_told_as_it_was(scene: Scene) -> None:
     assert (ended.outcome, ended.at, ended.ran_seconds) == (Outcome.FAILED, to_datetime(T4), 60.0)
 
 
-def test_the_end_of_a_namesake_is_not_its_own(scene: Scene) -> None:
+def test_the_end_of_a_namesake_is_not_its_own(scene: EventDiffScene) -> None:
     scene.view.workload(KEY, End(uid="u2", at=T4, outcome=Outcome.FAILED, started=T3))
     [ended] = scene.told(running(), None)
     assert isinstance(ended, JobEnded)
     assert ended.outcome is Outcome.CANCELLED
 
 
-def test_nothing_else_has_a_story(scene: Scene) -> None:
+def test_nothing_else_has_a_story(scene: EventDiffScene) -> None:
     tenant = TenantState(cluster="c1", epoch=0, rev=0, name="main", scope="a", queue="q")
     assert scene.told(None, tenant) == scene.told(tenant, None) == []

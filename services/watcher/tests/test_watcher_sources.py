@@ -122,7 +122,7 @@ async def client(server: OneKindServer, tmp_path: Path) -> AsyncIterator[KubeCli
         yield opened
 
 
-class Taker:
+class SourceTaker:
     """A source, and what it delivered."""
 
     def __init__(self, client: KubeClient, *, optional: bool = False) -> None:
@@ -165,7 +165,7 @@ class Taker:
         return lambda: self.names() == list(names) and self.source.missing is None
 
 
-def running(taker: Taker) -> contextlib.AbstractAsyncContextManager[None]:
+def running(taker: SourceTaker) -> contextlib.AbstractAsyncContextManager[None]:
     return beside(taker.source.run(), taker.follow())
 
 
@@ -173,7 +173,7 @@ async def test_a_kind_that_must_be_there_is_missed_until_it_is(
     server: OneKindServer, client: KubeClient
 ) -> None:
     server.version, server.names = None, ["x"]
-    taker = Taker(client)
+    taker = SourceTaker(client)
     async with running(taker):
         await eventually(lambda: "does not serve" in (taker.source.missing or ""))
         server.version = "v1beta2"
@@ -184,7 +184,7 @@ async def test_a_kind_that_need_not_be_there_has_no_objects_while_it_is_not(
     server: OneKindServer, client: KubeClient
 ) -> None:
     server.version, server.names = None, ["x"]
-    taker = Taker(client, optional=True)
+    taker = SourceTaker(client, optional=True)
     async with running(taker):
         await eventually(taker.whole())
         server.version = "v1beta2"
@@ -199,7 +199,7 @@ async def test_a_kind_that_is_denied_once_or_twice_is_not_forgotten(
     server: OneKindServer, client: KubeClient
 ) -> None:
     server.names = ["x"]
-    taker = Taker(client, optional=True)
+    taker = SourceTaker(client, optional=True)
     async with running(taker):
         await eventually(taker.whole("x"))
         server.denials = BELIEVED_DENIALS - 1
@@ -213,7 +213,7 @@ async def test_another_version_takes_over_and_what_it_lacks_is_gone(
     server: OneKindServer, client: KubeClient
 ) -> None:
     server.version, server.names = "v1beta1", ["x", "y"]
-    taker = Taker(client)
+    taker = SourceTaker(client)
     async with running(taker):
         await eventually(taker.whole("x", "y"))
         server.version, server.names = "v1beta2", ["y", "z"]
@@ -225,7 +225,7 @@ async def test_a_kind_that_may_not_be_read_says_so_and_is_read_once_it_may(
     server: OneKindServer, client: KubeClient
 ) -> None:
     server.forbids, server.names = True, ["x"]
-    taker = Taker(client)
+    taker = SourceTaker(client)
     async with running(taker):
         await eventually(lambda: "Forbidden" in (taker.source.missing or ""))
         assert taker.tally.said("source.refused")

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from typing import Literal
 
 import msgspec
 import pytest
@@ -29,16 +28,15 @@ from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.metadata import MetadataWords
 from fairlead_watcher.pools import node
 from fairlead_watcher.quota import CohortFacts, QueueFacts, Quota, QuotaKey
-from fairlead_watcher.surroundings import LocalQueueFacts
+from fairlead_watcher.surroundings import ClassKind, LocalQueueFacts
 from fairlead_watcher.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
 
 STAY = 600 * SECOND
 T0 = 1_800_000_000 * SECOND
 GPU = QuotaKey("f", "gpu")
-type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
 
 
-class World(msgspec.Struct):
+class KubeObjects(msgspec.Struct):
     """The objects that there are."""
 
     workloads: dict[Key, Known] = {}
@@ -147,7 +145,7 @@ class ViewMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = KubeObjects()
         self.view = ClusterView("c1", ended_stay=STAY)
         self.now: Micros = T0
         self.heard: dict[str, State] = {}
@@ -268,8 +266,8 @@ ViewMachine.TestCase.settings = settings(stateful_step_count=25, deadline=None)
 TestView = pytest.mark.timeout(600)(ViewMachine.TestCase)
 
 
-def a_busy_cluster(jobs: int) -> World:
-    world = World()
+def a_busy_cluster(jobs: int) -> KubeObjects:
+    world = KubeObjects()
     for number in range(30):
         name = f"q{number}"
         world.queues[Key("", name)] = QueueFacts(

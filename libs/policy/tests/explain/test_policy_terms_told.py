@@ -80,7 +80,7 @@ def scene_of(seed: int) -> TreeScene:
     return TreeScene(rules, waiting, running, rng.randint(0, 12))
 
 
-class Counted:
+class CountedTerms:
     """The terms that a job counts by below a tenant: the largest tuple of that tenant's jobs up to it."""
 
     def __init__(self, order: Sequence[Pick], uid: str, side: str, scene: TreeScene) -> None:
@@ -146,7 +146,7 @@ def check_both(told: Neighbour, place: Place, scene: TreeScene, words: str) -> N
         )
 
 
-def check(told: Neighbour, own: Counted, bar: Counted) -> None:
+def check(told: Neighbour, own: CountedTerms, bar: CountedTerms) -> None:
     assert bar.score < own.score
     leads = (told.share_lead, told.class_lead, told.waiting_lead)
     if own.score[:3] != bar.score[:3]:
@@ -179,8 +179,8 @@ def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Tre
                 assert told.term in ("class", "used-up", "own-order")
                 assert (told.share_lead, told.class_lead, told.waiting_lead) == (0, 0, 0)
                 continue
-            own = Counted(found, pick.job.uid, told.own_side or pick.job.tenant, scene)
-            bar = Counted(found, told.uid, told.side or told.tenant, scene)
+            own = CountedTerms(found, pick.job.uid, told.own_side or pick.job.tenant, scene)
+            bar = CountedTerms(found, told.uid, told.side or told.tenant, scene)
             assert (told.own_effective, told.effective) == (
                 "" if own.uid == pick.job.uid else own.uid,
                 "" if bar.uid == told.uid else bar.uid,

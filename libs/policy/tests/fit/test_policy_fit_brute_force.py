@@ -19,7 +19,7 @@ from fairlead_testkit.cases import cases
 
 type UsedCard = tuple[int, int, int]
 """(vGPUs, MiB, percent of cores) in use."""
-type State = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[tuple[UsedCard, ...], ...]]
+type FreeRoom = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[tuple[UsedCard, ...], ...]]
 """(pods waiting of each shape, free of each node, use of each node's cards)."""
 
 RESOURCES = ("cpu", "gpu")
@@ -148,7 +148,7 @@ def after_ask(
             yield tuple(after.get(at) or use for at, use in enumerate(uses))
 
 
-def one_more(gang: Gang, nodes: list[FitNode], state: State, shape: int, at: int) -> Iterator[State]:
+def one_more(gang: Gang, nodes: list[FitNode], state: FreeRoom, shape: int, at: int) -> Iterator[FreeRoom]:
     """Every state after one pod of the shape on that node."""
     waiting, free, uses = state
     asked, node = gang.shapes[shape], nodes[at]
@@ -242,7 +242,7 @@ def starts_as_told(gang: Gang, nodes: list[FitNode], answer: Placement) -> bool:
     return ended and (gang.zone_key is None or zones == {answer.zone})
 
 
-def beginning(gang: Gang, nodes: list[FitNode]) -> State:
+def beginning(gang: Gang, nodes: list[FitNode]) -> FreeRoom:
     return (
         tuple(shape.count for shape in gang.shapes),
         tuple((*(node.free[name] for name in RESOURCES), node.free.get("pods", 10**9)) for node in nodes),

@@ -105,7 +105,7 @@ def test_beyond_the_cap_the_plain_bound_fails() -> None:
 
 
 @dataclass
-class Course:
+class ServedPool:
     """A pool that is served in order, without backfill; jobs are seen as they are submitted."""
 
     order: PoolFacts = field(default_factory=lambda: PoolFacts(rules()))
@@ -137,7 +137,7 @@ class Course:
 @settings(max_examples=cases())
 def test_what_is_known_at_submission_holds_until_the_start(rng: random.Random) -> None:
     """Tags never rise while jobs start in order and arrive in submit order: the bound holds for starts, too."""
-    course = Course()
+    course = ServedPool()
     for now in range(16):
         if rng.random() < 0.7:
             course.order.wait(arrival(now, f"t{rng.randrange(3)}", now, rng.randrange(3), rng.randrange(4)))

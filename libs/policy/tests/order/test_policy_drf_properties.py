@@ -52,11 +52,11 @@ SIZES = (1, 30, 30, 30)
 """A pool holds about ten tasks, or some hundreds: tasks that are cut fine."""
 
 type Demands = dict[str, dict[str, int]]
-type Weights = dict[str, Fraction]
-type Check = Callable[[random.Random, Ordering], None]
+type TenantWeights = dict[str, Fraction]
+type DrfProperty = Callable[[random.Random, Ordering], None]
 
 
-def a_pool(rng: random.Random, most: int = 4, size: int = 1) -> tuple[dict[str, int], Demands, Weights]:
+def a_pool(rng: random.Random, most: int = 4, size: int = 1) -> tuple[dict[str, int], Demands, TenantWeights]:
     """Every tenant asks for something of every resource: what one of them cannot have, soon nobody can."""
     capacity = {name: rng.randint(15, 60) * size for name in RESOURCES}
     names = [f"t{number}" for number in range(rng.randint(2, most))]
@@ -64,7 +64,9 @@ def a_pool(rng: random.Random, most: int = 4, size: int = 1) -> tuple[dict[str, 
     return capacity, demands, {name: Fraction(rng.choice(["1", "1", "2", "3", "1/2"])) for name in names}
 
 
-def steps(capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Weights) -> dict[str, Fraction]:
+def steps(
+    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: TenantWeights
+) -> dict[str, Fraction]:
     """The part that one task adds to its tenant's share, by tenant."""
     return {name: dominant(capacity, demand) / weights[name] for name, demand in demands.items()}
 
@@ -142,7 +144,11 @@ def no_envy_over_scaled_bundles(rng: random.Random, ordering: Ordering) -> None:
 
 
 def check_no_envy(
-    count: Mapping[str, int], demands: Demands, weights: Weights, step: Mapping[str, Fraction], tenant: str
+    count: Mapping[str, int],
+    demands: Demands,
+    weights: TenantWeights,
+    step: Mapping[str, Fraction],
+    tenant: str,
 ) -> None:
     for other, demand in demands.items():
         scale = count[other] * weights[tenant] / weights[other]
@@ -189,7 +195,7 @@ def population_monotonicity(rng: random.Random, ordering: Ordering) -> None:
         assert after[tenant] >= before[tenant] - 1 - uneven(step, tenant) - leftover(demands, tenant)
 
 
-PROPERTIES: list[Check] = [
+PROPERTIES: list[DrfProperty] = [
     sharing_incentive,
     pareto_efficiency,
     no_envy_over_scaled_bundles,
@@ -200,7 +206,7 @@ PROPERTIES: list[Check] = [
 
 
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda check: check.__name__)
-def test_our_order_has_the_property(holds: Check) -> None:
+def test_our_order_has_the_property(holds: DrfProperty) -> None:
     @given(rngs)
     @settings(max_examples=cases())
     def in_any_pool(rng: random.Random) -> None:
@@ -209,7 +215,7 @@ def test_our_order_has_the_property(holds: Check) -> None:
     in_any_pool()
 
 
-LACKING: list[tuple[Check, Ordering]] = [
+LACKING: list[tuple[DrfProperty, Ordering]] = [
     (sharing_incentive, asset_fairness),
     (sharing_incentive, cpu_only),
     (sharing_incentive, first_come),
@@ -225,7 +231,7 @@ LACKING: list[tuple[Check, Ordering]] = [
     (strategy_proofness, paid_by_memory),
     (population_monotonicity, equal_incomes),
 ]
-HAVING: list[tuple[Check, Ordering]] = [
+HAVING: list[tuple[DrfProperty, Ordering]] = [
     (sharing_incentive, equal_incomes),
     (no_envy_over_scaled_bundles, asset_fairness),
     (no_envy_over_scaled_bundles, equal_incomes),
@@ -234,7 +240,7 @@ HAVING: list[tuple[Check, Ordering]] = [
 ]
 
 
-def failures(check: Check, ordering: Ordering, tried: int = 400) -> Iterator[int]:
+def failures(check: DrfProperty, ordering: Ordering, tried: int = 400) -> Iterator[int]:
     """The pools, of so many, in which a rule is seen to lack a property."""
     for seed in range(tried):
         try:
@@ -248,12 +254,12 @@ def named(one: object) -> str:
 
 
 @pytest.mark.parametrize(("check", "ordering"), LACKING, ids=named)
-def test_a_rule_that_lacks_a_property_is_caught(check: Check, ordering: Ordering) -> None:
+def test_a_rule_that_lacks_a_property_is_caught(check: DrfProperty, ordering: Ordering) -> None:
     assert len(list(islice(failures(check, ordering), 3))) == 3
 
 
 @pytest.mark.parametrize(("check", "ordering"), HAVING, ids=named)
-def test_a_rule_that_has_a_property_is_not(check: Check, ordering: Ordering) -> None:
+def test_a_rule_that_has_a_property_is_not(check: DrfProperty, ordering: Ordering) -> None:
     assert list(failures(check, ordering, cases(2))) == []
 
 
@@ -278,7 +284,7 @@ def test_a_market_sells_what_the_paper_says() -> None:
 # --- what changes nothing
 
 
-def plain_order(capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Weights) -> list[str]:
+def plain_order(capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: TenantWeights) -> list[str]:
     return order_of(Backlog(capacity, demands, weights, dict.fromkeys(demands, 20)))
 
 
@@ -323,7 +329,7 @@ def test_the_order_in_which_facts_are_told(rng: random.Random) -> None:
     assert len(found) == 1
 
 
-def told(capacity: TaskDemand, weights: Weights, waiting: Sequence[WaitingJob]) -> bytes:
+def told(capacity: TaskDemand, weights: TenantWeights, waiting: Sequence[WaitingJob]) -> bytes:
     order = PoolFacts(
         PoolRules(capacity=capacity, classes=("normal",), rate=Fraction(1, 9), entitlements=weights)
     )

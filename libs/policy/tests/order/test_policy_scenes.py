@@ -40,7 +40,7 @@ TREES_OF_H_DRF: tuple[dict[str, str], ...] = (
     {"a": "X", "b": "X", "X": "A", "c": "A", "d": "B"},
 )
 
-type Kind = Callable[[int, int], TreeScene]
+type SceneMaker = Callable[[int, int], TreeScene]
 """Small numbers on purpose in each: they tie, and ties are where orders go wrong."""
 
 
@@ -192,7 +192,7 @@ def to_bytes(places: object) -> bytes:
 @of_each_kind
 @given(seed=seeds)
 @settings(max_examples=cases())
-def test_the_order_is_that_of_picking_one_job_at_a_time(seed: int, kind: Kind) -> None:
+def test_the_order_is_that_of_picking_one_job_at_a_time(seed: int, kind: SceneMaker) -> None:
     scene = kind(seed, 14)
     order = pool(scene).at(scene.now)
     assert uids(order.places()[:]) == order.uids() == by_brute_force(scene)
@@ -203,7 +203,9 @@ def test_the_order_is_that_of_picking_one_job_at_a_time(seed: int, kind: Kind) -
 @pytest.mark.parametrize(("kind", "most"), [(flat, 40), (tree, 24)])
 @given(seed=seeds)
 @settings(max_examples=cases(0.5))  # the property above on longer scenes: five times as heavy
-def test_the_order_is_that_of_picking_one_job_at_a_time_at_length(seed: int, kind: Kind, most: int) -> None:
+def test_the_order_is_that_of_picking_one_job_at_a_time_at_length(
+    seed: int, kind: SceneMaker, most: int
+) -> None:
     scene = kind(seed, most)
     assert pool(scene).at(scene.now).uids() == by_brute_force(scene)
 
@@ -211,7 +213,7 @@ def test_the_order_is_that_of_picking_one_job_at_a_time_at_length(seed: int, kin
 @of_each_kind
 @given(seed=seeds)
 @settings(max_examples=cases(0.5))
-def test_places_made_from_columns_are_those_made_one_by_one(seed: int, kind: Kind) -> None:
+def test_places_made_from_columns_are_those_made_one_by_one(seed: int, kind: SceneMaker) -> None:
     scene = kind(seed, 80)
     order = pool(scene)
     expected, found = order.at(scene.now).places()[:], order.at(scene.now).places()
@@ -224,7 +226,9 @@ def test_places_made_from_columns_are_those_made_one_by_one(seed: int, kind: Kin
 @of_each_kind
 @given(seed=seeds, rng=rngs)
 @settings(max_examples=cases())
-def test_the_same_facts_in_any_order_give_the_same_bytes(seed: int, rng: random.Random, kind: Kind) -> None:
+def test_the_same_facts_in_any_order_give_the_same_bytes(
+    seed: int, rng: random.Random, kind: SceneMaker
+) -> None:
     scene = kind(seed, 12)
     waiting, running = list(scene.waiting), list(scene.running)
     rng.shuffle(waiting)
@@ -242,7 +246,7 @@ def test_the_same_facts_in_any_order_give_the_same_bytes(seed: int, rng: random.
 @given(seed=seeds, rng=rngs)
 @settings(max_examples=cases())
 def test_shards_of_top_level_tenants_merge_into_the_whole_order_to_the_byte(
-    seed: int, rng: random.Random, kind: Kind
+    seed: int, rng: random.Random, kind: SceneMaker
 ) -> None:
     scene = kind(seed, 10)
     now, whole = scene.now, pool(scene)
@@ -268,7 +272,7 @@ def test_shards_of_top_level_tenants_merge_into_the_whole_order_to_the_byte(
 @of_each_kind
 @given(seed=seeds, window=st.integers(1, 6))
 @settings(max_examples=cases())
-def test_fronts_places_and_counts_agree_with_the_order(seed: int, window: int, kind: Kind) -> None:
+def test_fronts_places_and_counts_agree_with_the_order(seed: int, window: int, kind: SceneMaker) -> None:
     scene = kind(seed, 12)
     order, now = pool(scene), scene.now
     front = order.at(now).front(window)
@@ -297,7 +301,7 @@ def test_fronts_places_and_counts_agree_with_the_order(seed: int, window: int, k
 @given(seed=seeds, rng=rngs)
 @settings(max_examples=cases(1 / 4))
 def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(
-    seed: int, rng: random.Random, kind: Kind
+    seed: int, rng: random.Random, kind: SceneMaker
 ) -> None:
     scene = kind(seed, 9)
     assert order_before_changes(scene, rng).uids() == by_brute_force(scene)
@@ -326,7 +330,7 @@ def test_the_terms_of_a_place_are_those_of_the_formula(seed: int) -> None:
 @pytest.mark.parametrize("kind", [tree, after_h_drf])
 @given(seed=seeds)
 @settings(max_examples=cases())
-def test_time_alone_changes_nothing_before_the_instant_foretold(seed: int, kind: Kind) -> None:
+def test_time_alone_changes_nothing_before_the_instant_foretold(seed: int, kind: SceneMaker) -> None:
     scene = kind(seed, 7)
     order, now = pool(scene), scene.now
     flip = order.at(now).next_flip()

@@ -34,7 +34,7 @@ type Deciding = Callable[[ReserveInputs, ReservationState], Reservation]
 
 
 @dataclass
-class Job:
+class ModelJob:
     """One job of the model."""
 
     uid: str
@@ -56,7 +56,7 @@ class Job:
 
 
 @dataclass
-class World:
+class SlowWriterModel:
     """A strict queue, and a writer beside it that is slow.
 
     Args:
@@ -71,7 +71,7 @@ class World:
     rng: random.Random
     reaction: int
     believed: Timing
-    jobs: list[Job]
+    jobs: list[ModelJob]
     capacity: int
     dies: int = ENDLESS
     forgets: tuple[int, ...] = ()
@@ -93,7 +93,7 @@ class World:
     landings: list[tuple[int, str, int]] = field(default_factory=list)
     standing: ReservationState = field(default_factory=ReservationState)
     turn_at: int = 0
-    history: list[list[Job]] = field(default_factory=list)
+    history: list[list[ModelJob]] = field(default_factory=list)
 
     def run(self) -> list[str]:
         """Run it; gives the uids of jobs that started later than promised."""
@@ -113,11 +113,11 @@ class World:
     def _somebody_waits(self) -> bool:
         return any(job.started is None and job.uid in self.promised for job in self.jobs)
 
-    def _waiting(self) -> list[Job]:
+    def _waiting(self) -> list[ModelJob]:
         here = [job for job in self.jobs if job.arrives <= self.now and job.started is None]
         return sorted(here, key=lambda job: (-job.level, job.tie))
 
-    def _runs(self, at: int) -> list[Job]:
+    def _runs(self, at: int) -> list[ModelJob]:
         return [job for job in self.jobs if job.started is not None and job.started <= at < job.ends]
 
     def _free(self) -> int:
@@ -172,7 +172,7 @@ class World:
             self.promised[uid] = min(shadow, self.promised.get(uid, shadow))
         self._write(found.order, waiting)
 
-    def _known(self, ordered: Sequence[Job], stands: Sequence[str]) -> list[Job]:
+    def _known(self, ordered: Sequence[ModelJob], stands: Sequence[str]) -> list[ModelJob]:
         """The front of the order, and behind it who keeps a place: where nothing is remembered, all that is labelled."""
         standing = self.standing
         promised = "" if standing.promise is None else standing.promise.uid
@@ -181,7 +181,7 @@ class World:
         )
         return [*ordered[: self.window], *(job for job in ordered[self.window :] if job.uid in keeping)]
 
-    def _scene(self, seen: int, ordered: Sequence[Job], stands: Sequence[str]) -> ReserveInputs:
+    def _scene(self, seen: int, ordered: Sequence[ModelJob], stands: Sequence[str]) -> ReserveInputs:
         grace = self.believed.grace
         running = [
             CapacityHold(
@@ -204,13 +204,13 @@ class World:
             ahead=lambda uid: self._ahead(uid, ordered),
         )
 
-    def _ahead(self, uid: str, waiting: Sequence[Job]) -> frozenset[str] | None:
+    def _ahead(self, uid: str, waiting: Sequence[ModelJob]) -> frozenset[str] | None:
         head = next(job for job in waiting if job.uid == uid)
         if self.sealed and not head.level:
             return None
         return frozenset(job.uid for job in waiting if _stands(job) < _stands(head))
 
-    def _write(self, order: Sequence[str], waiting: Sequence[Job]) -> None:
+    def _write(self, order: Sequence[str], waiting: Sequence[ModelJob]) -> None:
         jobs = {job.uid: job for job in waiting}
         window = [_labelled(jobs[uid]) for uid in order]
         outside = [_labelled(job) for job in waiting if job.uid not in order]
@@ -236,17 +236,17 @@ class World:
             self._start()
 
 
-def _stands(job: Job) -> tuple[int, tuple[int, str]]:
+def _stands(job: ModelJob) -> tuple[int, tuple[int, str]]:
     return -job.level, job.tie
 
 
-def _labelled(job: Job) -> LabelledJob:
+def _labelled(job: ModelJob) -> LabelledJob:
     return LabelledJob(uid=job.uid, level=job.level, tie=job.tie)
 
 
 def jobs_of(
     rng: random.Random, *, grace: int, capacity: int, horizon: int = HORIZON, endless: float = 0.05
-) -> list[Job]:
+) -> list[ModelJob]:
     """A stream of small jobs with large ones in it; some old ones come back into the queue."""
     jobs = []
     for number in range(rng.randint(horizon // 16, 3 * horizon // 8)):
@@ -259,7 +259,7 @@ def jobs_of(
         at = arrives if rng.random() < 0.9 else arrives - rng.randint(0, 100)
         uid = f"{'large' if large else 'small'}-{number}"
         jobs.append(
-            Job(
+            ModelJob(
                 uid=uid,
                 arrives=arrives,
                 demand=rng.randint(capacity // 2, capacity)
@@ -274,7 +274,7 @@ def jobs_of(
     return jobs
 
 
-def world_of(seed: int, reaction: int, horizon: int = HORIZON, **more: object) -> World:
+def world_of(seed: int, reaction: int, horizon: int = HORIZON, **more: object) -> SlowWriterModel:
     """A random world."""
     rng = random.Random(seed)
     grace = rng.choice([0, 2, 5])
@@ -284,7 +284,7 @@ def world_of(seed: int, reaction: int, horizon: int = HORIZON, **more: object) -
         "jobs": jobs_of(rng, grace=grace, capacity=capacity, horizon=horizon),
         "horizon": horizon,
     }
-    return World(rng=rng, reaction=reaction, capacity=capacity, **(fields | more))  # type: ignore[arg-type] # passed on
+    return SlowWriterModel(rng=rng, reaction=reaction, capacity=capacity, **(fields | more))  # type: ignore[arg-type] # passed on
 
 
 @settings(max_examples=cases())
@@ -363,11 +363,11 @@ def as_if_killed_at_once(reaction: int, grace: int) -> Timing:
     return Timing(reaction=reaction, grace=0, rest=20)
 
 
-def worlds(count: int, reaction: int, **more: object) -> Iterator[World]:
+def worlds(count: int, reaction: int, **more: object) -> Iterator[SlowWriterModel]:
     return (world_of(seed, reaction, HORIZON, **more) for seed in range(count))
 
 
-def broken(found: Iterable[World]) -> bool:
+def broken(found: Iterable[SlowWriterModel]) -> bool:
     """Whether a promise is broken in any world: the first such one is enough."""
     return any(world.run() for world in found)
 
@@ -386,15 +386,15 @@ def test_each_care_that_is_left_out_breaks_a_promise(variant: Deciding, reaction
     assert world_of(seed, reaction, misfit=misfit, decide=variant).run()
 
 
-def two_units(seed: int, decide: Deciding) -> World:
+def two_units(seed: int, decide: Deciding) -> SlowWriterModel:
     """One unit is held until 20; the head wants both; each small job may hold the other one until shortly before 20."""
 
-    def job(uid: str, at: int, demand: int, lasts: int) -> Job:
-        return Job(uid=uid, arrives=at, demand=demand, limit=lasts, lasts=lasts, key=at, tie=(at, uid))
+    def job(uid: str, at: int, demand: int, lasts: int) -> ModelJob:
+        return ModelJob(uid=uid, arrives=at, demand=demand, limit=lasts, lasts=lasts, key=at, tie=(at, uid))
 
     jobs = [job("runs", 0, 1, 20), job("head", 1, 2, 5), job("one", 2, 1, 10), job("two", 3, 1, 10)]
     timing = Timing(reaction=2, grace=0, rest=20)
-    return World(
+    return SlowWriterModel(
         rng=random.Random(seed),
         reaction=2,
         believed=timing,

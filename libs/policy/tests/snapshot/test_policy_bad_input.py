@@ -19,14 +19,14 @@ from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, polic
 NOW = 1_760_000_000
 NAN, INF = float("nan"), float("inf")
 
-type Plain = dict[str, object]
+type PlainObject = dict[str, object]
 
 
-def job(name: str = "j", tenant: str = "a", **changed: object) -> Plain:
+def job(name: str = "j", tenant: str = "a", **changed: object) -> PlainObject:
     return {"id": name, "tenant": tenant, "submitted": NOW, "demand": {"cpu": 1}, **changed}
 
 
-def snapshot(*jobs: Plain, **changed: object) -> Plain:
+def snapshot(*jobs: PlainObject, **changed: object) -> PlainObject:
     return {
         "now": NOW,
         "policy": {},
@@ -37,7 +37,7 @@ def snapshot(*jobs: Plain, **changed: object) -> Plain:
     }
 
 
-def ordered(plain: Plain) -> OrderedPool:
+def ordered(plain: PlainObject) -> OrderedPool:
     """The only pool, in order; levels are planned, too."""
     found = decode_snapshot(json.dumps(plain).encode())
     [pool] = order_snapshot(found)
@@ -73,7 +73,7 @@ BAD_NUMBERS: tuple[object, ...] = (NAN, INF, -INF, -1, 1e300, 10**400, "NaN", "1
     ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_a_quantity_that_is_none_is_named_with_its_path(
-    path: str, put: Callable[[object], Plain], value: object
+    path: str, put: Callable[[object], PlainObject], value: object
 ) -> None:
     plain = put(value)
     for entry in plain.get("running") or []:  # type: ignore[attr-defined] # a list of mappings
@@ -93,7 +93,7 @@ def test_a_quantity_that_is_none_is_named_with_its_path(
     ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_a_weight_that_is_none_is_named_with_its_path(
-    path: str, put: Callable[[object], Plain], value: object
+    path: str, put: Callable[[object], PlainObject], value: object
 ) -> None:
     found = refusals(lambda: read_document(put(value)))
     assert len(found) == 1
@@ -125,7 +125,7 @@ def test_a_weight_that_is_none_is_named_with_its_path(
     ids=str,
 )
 def test_a_policy_that_makes_no_sense_is_told_by_path_alone_and_inside_a_snapshot(
-    policy: Plain, path: str
+    policy: PlainObject, path: str
 ) -> None:
     alone = refusals(lambda: read_document(policy))
     assert list(alone) == [path]
@@ -152,17 +152,17 @@ def test_a_policy_that_makes_no_sense_is_told_by_path_alone_and_inside_a_snapsho
     ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_what_refers_to_nothing_or_comes_twice_is_named_with_path_and_value(
-    plain: Plain, path: str, value: object
+    plain: PlainObject, path: str, value: object
 ) -> None:
     found = refusals(lambda: decode_snapshot(json.dumps(plain).encode()))
     assert path in found
     assert found[path][0] == value
 
 
-def chain(length: int) -> list[Plain]:
+def chain(length: int) -> list[PlainObject]:
     """Each tenant under the next."""
     names = [f"t{at:02d}" for at in range(length)]
-    under: list[Plain] = [{"name": name, "parent": parent} for name, parent in pairwise(names)]
+    under: list[PlainObject] = [{"name": name, "parent": parent} for name, parent in pairwise(names)]
     return [*under, {"name": names[-1]}]
 
 

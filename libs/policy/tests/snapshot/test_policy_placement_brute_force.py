@@ -19,7 +19,7 @@ NOW = 1_760_000_000
 
 type Card = tuple[str, int, int, int]
 """(uuid, slots, MiB, percent of cores) that are left."""
-type Node = tuple[str, int, int, tuple[Card, ...]]
+type PlainNode = tuple[str, int, int, tuple[Card, ...]]
 """(name, cpu, plain GPUs, cards) that are left."""
 
 
@@ -91,9 +91,9 @@ def random_job(rng: Random, number: int, *, with_cards: bool) -> dict[str, objec
 # A plain walk ----------------------------------------------------------------------------------------------------------
 
 
-def plain_nodes(document: dict[str, object], *, empty: bool) -> dict[str, tuple[Node, str]]:
+def plain_nodes(document: dict[str, object], *, empty: bool) -> dict[str, tuple[PlainNode, str]]:
     """The rest of each node and its label, by name."""
-    found: dict[str, tuple[Node, str]] = {}
+    found: dict[str, tuple[PlainNode, str]] = {}
     nodes = document["nodes"]
     assert isinstance(nodes, list)
     for node in nodes:
@@ -115,7 +115,7 @@ def slots_of(document: dict[str, object]) -> dict[str, int]:
     return {card["uuid"]: card["count"] for node in nodes for card in node.get("cards", ())}
 
 
-class Plain:
+class PlainPlacement:
     """One job's pods, and every way to start them."""
 
     def __init__(self, job: dict[str, object], slots: dict[str, int], *, with_cards: bool) -> None:
@@ -133,7 +133,7 @@ class Plain:
         self._slots = slots
         self._totals = dict[str, int]()
 
-    def fits(self, nodes: dict[str, tuple[Node, str]], totals: dict[str, int]) -> bool:
+    def fits(self, nodes: dict[str, tuple[PlainNode, str]], totals: dict[str, int]) -> bool:
         """Whether there is any way, by trying each."""
         self._totals = totals
         states = {frozenset(node for node, _ in nodes.values())}
@@ -142,7 +142,7 @@ class Plain:
             states = {after for before in states for after in self._one_more(before, kinds)}
         return bool(states)
 
-    def _one_more(self, state: frozenset[Node], kinds: dict[str, str]) -> Iterator[frozenset[Node]]:
+    def _one_more(self, state: frozenset[PlainNode], kinds: dict[str, str]) -> Iterator[frozenset[PlainNode]]:
         for node in state:
             name, cpu, gpus, cards = node
             if self.kind in (None, kinds[name]) and cpu >= self.cpu and gpus >= self.gpus:
@@ -166,7 +166,9 @@ class Plain:
         cards[at] = (uuid, slots - 1, memory - wanted, cores - self.cores)
         return True
 
-    def start(self, nodes: dict[str, tuple[Node, str]], told: dict[str, tuple[int, dict[str, int]]]) -> None:
+    def start(
+        self, nodes: dict[str, tuple[PlainNode, str]], told: dict[str, tuple[int, dict[str, int]]]
+    ) -> None:
         """Start the pods as told, and fail where one does not start."""
         assert sum(pods for pods, _ in told.values()) == self.pods
         for name, (pods, taken) in told.items():
@@ -204,7 +206,7 @@ def check(seeds: range) -> None:
         slots = slots_of(document)
         jobs = document["jobs"]
         assert isinstance(jobs, list)
-        plain = {job["id"]: Plain(job, slots, with_cards=with_cards) for job in jobs}
+        plain = {job["id"]: PlainPlacement(job, slots, with_cards=with_cards) for job in jobs}
         for uid in uids:
             fit, job, demand = result.jobs[uid], plain[uid], demands[uid]
             beyond = any(amount > pool.capacity[name] for name, amount in demand.items())
@@ -259,7 +261,7 @@ def test_placed_jobs_never_use_more_than_a_node_or_card_has() -> None:
         _, result = walked(read_snapshot(document), CardStrategy.SPREAD)
         jobs = document["jobs"]
         assert isinstance(jobs, list)
-        plain = {job["id"]: Plain(job, slots_of(document), with_cards=with_cards) for job in jobs}
+        plain = {job["id"]: PlainPlacement(job, slots_of(document), with_cards=with_cards) for job in jobs}
         for name, ((_, cpu, gpus, cards), _) in plain_nodes(document, empty=False).items():
             here = [
                 (plain[uid], on) for uid, fit in result.jobs.items() for on in fit.nodes if on.node == name

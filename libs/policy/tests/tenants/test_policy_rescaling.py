@@ -11,7 +11,7 @@ from fairlead_policy.tenants.fixed_point import FINE, GRID, bounded, bounded_nea
 from fairlead_policy.tenants.rescaling import CountedHolding, Kin, dominant_of
 from fairlead_testkit.cases import cases
 
-type Child = tuple[list[Fraction], bool]
+type TagsOfChild = tuple[list[Fraction], bool]
 """Holding of a child by resource, and whether it is live."""
 
 RESOURCES = ("cpu", "gpu", "memory")
@@ -23,7 +23,7 @@ def counted(share: Fraction) -> Fraction:
 
 
 def by_fractions(
-    children: dict[int, Child], entitlements: list[Fraction], own: list[Fraction], rules: PoolRules
+    children: dict[int, TagsOfChild], entitlements: list[Fraction], own: list[Fraction], rules: PoolRules
 ) -> list[Fraction]:
     scaled = {number: held for number, (held, live) in children.items() if live and entitlements[number]}
     shares = [max(held) / entitlements[number] for number, held in scaled.items()]
@@ -60,7 +60,7 @@ def test_a_node_counts_to_hold_the_very_number_that_sums_in_full_give(
         saturated=frozenset(rng.choice([(), ("gpu",)])),
     )
     kin = Kin(entitlements, own, rules)
-    children: dict[int, Child] = {}
+    children: dict[int, TagsOfChild] = {}
     for _ in range(3 * size):
         number = rng.randrange(size)
         held = rng.choice([[Fraction(0)] * 3, [part(), Fraction(0), part()], [part(), part(), part()]])

@@ -20,7 +20,7 @@ DAY, YEAR = 24 * HOUR, 365 * 24 * HOUR
 MINUTE = 60 * SECOND
 
 
-class Run(NamedTuple):
+class PastRun(NamedTuple):
     """One run as the tests know it."""
 
     uid: str
@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 def told(
-    decay: Decay, runs: Iterable[Run], *, at: int = 0, kept: Mapping[str, Mapping[str, int]] | None = None
+    decay: Decay, runs: Iterable[PastRun], *, at: int = 0, kept: Mapping[str, Mapping[str, int]] | None = None
 ) -> PastUse:
     """All runs told, from a settled tick on."""
     past = PastUse(decay)
@@ -41,14 +41,14 @@ def told(
     return past
 
 
-def tell(past: PastUse, run: Run) -> None:
+def tell(past: PastUse, run: PastRun) -> None:
     if run.ended is None:
         past.run((run.uid, run.started), run.tenant, run.demand)
     else:
         past.end((run.uid, run.started), run.tenant, run.ended, run.demand)
 
 
-def by_definition(decay: Decay, runs: Iterable[Run], tenant: str, resource: str, tick: int) -> int:
+def by_definition(decay: Decay, runs: Iterable[PastRun], tenant: str, resource: str, tick: int) -> int:
     """Tick by tick, each run's time in it measured with a ruler: exact fractions, floored where the definition floors."""
     left = Fraction(decay.left, 2**64)
     parts = 0
@@ -71,7 +71,7 @@ amounts = st.dictionaries(
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[Decay, list[Run], int]:
+def histories(draw: st.DrawFn) -> tuple[Decay, list[PastRun], int]:
     half_life = draw(half_lives)
     decay = Decay(half_life, tick_of(half_life))
     last = draw(st.integers(1, 20))
@@ -81,13 +81,13 @@ def histories(draw: st.DrawFn) -> tuple[Decay, list[Run], int]:
     runs = []
     for number in range(draw(st.integers(0, 7))):
         started, ended = draw(instants), draw(st.none() | instants)
-        runs.append(Run(f"u{number}", draw(st.sampled_from("ab")), started, ended, draw(amounts)))
+        runs.append(PastRun(f"u{number}", draw(st.sampled_from("ab")), started, ended, draw(amounts)))
     return decay, runs, last
 
 
 @given(histories())
 @settings(max_examples=cases())
-def test_it_is_what_the_definition_says_by_brute_force(history: tuple[Decay, list[Run], int]) -> None:
+def test_it_is_what_the_definition_says_by_brute_force(history: tuple[Decay, list[PastRun], int]) -> None:
     decay, runs, last = history
     past = told(decay, runs)
     past.advance(last)
@@ -99,7 +99,7 @@ def test_it_is_what_the_definition_says_by_brute_force(history: tuple[Decay, lis
 @given(histories(), st.data())
 @settings(max_examples=cases())
 def test_where_it_is_settled_who_counts_and_how_often_somebody_looks_change_nothing(
-    history: tuple[Decay, list[Run], int], data: st.DataObject
+    history: tuple[Decay, list[PastRun], int], data: st.DataObject
 ) -> None:
     """Owners come and go at any tick, each from what the one before had kept, and hear everything again."""
     decay, runs, last = history
@@ -126,7 +126,7 @@ def test_where_it_is_settled_who_counts_and_how_often_somebody_looks_change_noth
 @given(histories(), st.randoms(use_true_random=False))
 @settings(max_examples=cases())
 def test_only_those_are_told_whose_past_use_is_another(
-    history: tuple[Decay, list[Run], int], dice: object
+    history: tuple[Decay, list[PastRun], int], dice: object
 ) -> None:
     del dice
     decay, runs, last = history
@@ -160,7 +160,7 @@ def test_it_is_the_integral_of_use_as_slurm_and_the_papers_have_it_but_for_the_t
 ) -> None:
     """A run from s to e comes to d * (2^(-(T-e)/h) - 2^(-(T-s)/h)), in real numbers."""
     decay = Decay(half_life, tick_of(half_life))
-    runs = [Run("r", "a", half_life // 3, half_life, {"gpu": 10**9})]
+    runs = [PastRun("r", "a", half_life // 3, half_life, {"gpu": 10**9})]
     past = told(decay, runs)
     at = 3 * half_life // decay.tick
     past.advance(at)
@@ -170,7 +170,7 @@ def test_it_is_the_integral_of_use_as_slurm_and_the_papers_have_it_but_for_the_t
 
 def test_who_keeps_using_the_same_comes_to_it_and_no_further_in_years() -> None:
     decay = Decay(DAY, tick_of(DAY))
-    past = told(decay, [Run("r", "a", 0, None, {"memory": 2**60, "gpu": 1})])
+    past = told(decay, [PastRun("r", "a", 0, None, {"memory": 2**60, "gpu": 1})])
     past.advance(DAY // decay.tick)
     assert past.of("a")["memory"] == pytest.approx(2**59, rel=0.001)
     for year in range(1, 40):
@@ -188,14 +188,14 @@ def test_who_keeps_using_the_same_comes_to_it_and_no_further_in_years() -> None:
 @given(st.integers(1, 2**62 - 1), half_lives, st.integers(1, 10**7))
 @settings(max_examples=cases())
 def test_it_never_passes_what_was_used(amount: int, half_life: Micros, ticks: int) -> None:
-    past = told(Decay(half_life, tick_of(half_life)), [Run("r", "a", 0, None, {"gpu": amount})])
+    past = told(Decay(half_life, tick_of(half_life)), [PastRun("r", "a", 0, None, {"gpu": amount})])
     past.advance(ticks)
     assert 0 <= past.of("a").get("gpu", 0) <= amount
 
 
 def test_an_end_that_is_told_twice_or_brought_back_by_a_crash_is_charged_once() -> None:
     decay = Decay(HOUR, MINUTE)
-    run = Run("r", "a", 0, 10 * MINUTE, {"gpu": 8000})
+    run = PastRun("r", "a", 0, 10 * MINUTE, {"gpu": 8000})
     once, often = told(decay, [run]), told(decay, [run])
     often.settle(20)
     tell(often, run)  # an old event, read again by a new owner
@@ -210,7 +210,7 @@ def test_an_end_that_is_told_twice_or_brought_back_by_a_crash_is_charged_once() 
 
 def test_a_run_that_is_over_does_not_go_on_because_an_older_word_comes_later() -> None:
     decay = Decay(HOUR, MINUTE)
-    run = Run("r", "a", 0, 10 * MINUTE, {"gpu": 8000})
+    run = PastRun("r", "a", 0, 10 * MINUTE, {"gpu": 8000})
     past = told(decay, [run, run._replace(ended=None), run._replace(ended=12 * MINUTE)])
     past.leave(("r", 0))
     past.advance(40)
@@ -219,7 +219,7 @@ def test_a_run_that_is_over_does_not_go_on_because_an_older_word_comes_later() -
 
 def test_an_end_that_is_heard_late_costs_the_delay_at_most() -> None:
     decay = Decay(HOUR, MINUTE)
-    run = Run("r", "a", 0, 10 * MINUTE, {"gpu": 8000})
+    run = PastRun("r", "a", 0, 10 * MINUTE, {"gpu": 8000})
     late = told(decay, [run._replace(ended=None)])
     late.settle(15)
     tell(late, run)
@@ -300,7 +300,7 @@ def test_past_use_of_what_the_pool_has_no_more_of_puts_nobody_behind_all_others(
 
 
 def test_a_run_that_left_without_an_end_counts_no_longer_than_it_is_settled() -> None:
-    past = told(Decay(HOUR, MINUTE), [Run("r", "a", 0, None, {"gpu": 8000})])
+    past = told(Decay(HOUR, MINUTE), [PastRun("r", "a", 0, None, {"gpu": 8000})])
     past.advance(10)
     assert past.of("a")["gpu"] > 0
     past.leave(("r", 0))

@@ -6,8 +6,8 @@ order is.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Self
 
 import msgspec
@@ -35,6 +35,7 @@ from fairlead_contracts.messages.decisions import Basis, Decision, Front
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.state import JobState, Phase, State
 from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import (
     NOW,
@@ -49,6 +50,9 @@ from fairlead_testkit.builders import (
     an_ended_event,
 )
 from fairlead_testkit.people import put_policy
+
+type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+"""Call that runs an admitter beside a block, with these of its settings."""
 
 CLUSTER = "c1"
 POOL = "c1/gpu"

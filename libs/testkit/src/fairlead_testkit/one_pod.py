@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from pathlib import Path
 
 from aiohttp import web
@@ -11,6 +11,11 @@ from aiohttp import web
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmUnreachableError
 from fairlead_testkit.kubelab import KubeObject
+
+type ShowPod[Pod] = Callable[[Pod | None], None]
+"""Call that has the bridge see the pod so, or gone."""
+type HearPod[Word] = Callable[..., Coroutine[None, None, list[Word]]]
+"""Call that follows the pod to its end, and gives the words told."""
 
 
 class OneJobSlurmctld:

@@ -1,12 +1,14 @@
-"""Deeds of people on a Fairlead from outside: operators put policies, give leave and say a word, senders submit."""
+"""Deeds of people on a Fairlead from outside: operators put policies, give leave and say a word, senders submit and hear."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from fairlead_bus import Bucket, Bus
+from fairlead_bus import Asked, Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, LeverName
+from fairlead_contracts.messages.submissions import ANSWER, AnyAnswer
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import encode_document
 from fairlead_testkit.builders import a_control
@@ -41,3 +43,14 @@ async def submit(
         msg_id: names the copy.
     """
     return (await bus.publish(subjects.submit(cluster, tenant), payload, msg_id=msg_id)).seq
+
+
+async def hear_answers(
+    bus: Bus, take: Callable[[AnyAnswer], None], tenant: str | None = None
+) -> Callable[[], Awaitable[None]]:
+    """Call `take` with each answer from now on, of one tenant or of all; gives what ends it."""
+
+    async def hear(asked: Asked) -> None:
+        take(ANSWER.decode(asked.payload))
+
+    return await bus.subscribe_core(subjects.answer_filter(tenant), hear)
