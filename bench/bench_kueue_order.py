@@ -172,10 +172,10 @@ async def _steered(name: str, layout: QuotaLayout, units: int, options: LabOptio
         say(
             "order kept",
             layout=name,
-            admissions=tally.places.total(),
+            admissions=tally.positions.total(),
             seconds=time.monotonic() - begun,
             first=tally.right,
-            places=dict(sorted(tally.places.items())),
+            places=dict(sorted(tally.positions.items())),
             by_the_very_instant=dict(sorted(tally.strict.items())),
             newcomers=dict(sorted(tally.newcomers.items())),
             takeovers=dict(sorted(tally.takeovers.items())),

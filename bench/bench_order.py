@@ -130,7 +130,7 @@ async def anew() -> None:
 
 
 async def event() -> None:
-    """Measures one arrival, start or end among 100 k waiting jobs, and the fronts and standings that follow from it."""
+    """Measures one arrival, start or end among 100 k waiting jobs, and the heads and standings that follow from it."""
     for tenants in (200, 10_000):
         taken = measure_events(made_pool(Size(jobs=100_000, tenants=tenants, resources=3)))
         say(
@@ -206,7 +206,7 @@ def _rescore(share: int, of: int, barrier: Barrier, found: "multiprocessing.Queu
         start = time.perf_counter()
         pool.set_rules(rules(turn + 1))
         for tenants in mine:
-            pool.at(NOW).front(10_000, tenants)
+            pool.at(NOW).queue_heads(10_000, tenants)
         taken.append(time.perf_counter() - start)
     found.put(statistics.median(taken))
 

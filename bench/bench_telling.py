@@ -29,10 +29,10 @@ from fairlead_testkit.builders import (
     NOW,
     a_basis,
     a_decision,
-    a_front,
     a_job,
     a_level_event,
-    a_place,
+    a_position,
+    a_queue_heads,
     a_queued_event,
     a_started_event,
     a_submission,
@@ -41,8 +41,8 @@ from fairlead_testkit.builders import (
 
 JOBS = 2000
 A_PASS = 4
-"""Number of jobs that are new at the front of each decision."""
-FRONT = 32
+"""Number of jobs that are new among the heads of each decision."""
+HEADS = 32
 TURNS = 15
 SHARD = ShardName("c1/gpu", 0)
 
@@ -93,12 +93,12 @@ def lives(ratio: float) -> list[ToldJob]:
 
 
 def contents(told: list[ToldJob]) -> list[Content]:
-    """Decisions whose fronts go forward by a few jobs each."""
-    places = [a_place(uid=life.job.uid, id=life.job.id) for life in told]
+    """Decisions whose heads go forward by a few jobs each."""
+    positions = [a_position(uid=life.job.uid, id=life.job.id) for life in told]
     return [
         Content(
             basis=a_basis(),
-            fronts=[a_front(places=places[number : number + FRONT], waiting=FRONT)],
+            queue_heads=[a_queue_heads(positions=positions[number : number + HEADS], waiting=HEADS)],
             standings=[],
         )
         for number in range(0, JOBS, A_PASS)

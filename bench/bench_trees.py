@@ -17,7 +17,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 
 ORGANISATIONS = 20
 EVENTS = 120
-HDRF_FRONT = 32
+HDRF_HEADS = 32
 
 
 def tree(turn: int = 0) -> PoolRules:
@@ -52,16 +52,16 @@ def complementary(count: int, teams: int) -> tuple[PoolFacts, Callable[[int], Wa
 
 
 async def hdrf() -> None:
-    """H-DRF in one organisation: the front of 32 after one event, and the order of all."""
+    """H-DRF in one organisation: the first 32 heads after one event, and the order of all."""
     for count, teams in ((1_000, 10), (5_000, 10), (20_000, 10), (20_000, 1_000)):
         pool, a_job_of = complementary(count, teams)
-        pool.at(NOW).front(HDRF_FRONT)
+        pool.at(NOW).queue_heads(HDRF_HEADS)
         taken = []
         for number in range(EVENTS):
             job = a_job_of(1_000_000 + number)
             start = time.perf_counter()
             pool.wait(job)
-            pool.at(NOW).front(HDRF_FRONT)
+            pool.at(NOW).queue_heads(HDRF_HEADS)
             taken.append(time.perf_counter() - start)
         start = time.perf_counter()
         pool.at(NOW).uids()
@@ -71,7 +71,7 @@ async def hdrf() -> None:
 
 
 async def trees() -> None:
-    """Order 15 k and 100 k jobs of a tree from changed weights, and the front after one event."""
+    """Order 15 k and 100 k jobs of a tree from changed weights, and the heads after one event."""
     for count in (15_000, 100_000):
         pool, rng = loaded(count)
 
@@ -81,7 +81,7 @@ async def trees() -> None:
 
         seconds = best(anew)
         shard = [f"team-{n}" for n in range(TENANTS) if n % ORGANISATIONS == 0]
-        pool.at(NOW).front(100, shard)
+        pool.at(NOW).queue_heads(100, shard)
         taken = []
         for number in range(EVENTS):
             job = a_job(1_000_000 + number, rng)
@@ -93,7 +93,7 @@ async def trees() -> None:
             )
             start = time.perf_counter()
             pool.wait(moved)
-            pool.at(NOW).front(100, shard)
+            pool.at(NOW).queue_heads(100, shard)
             taken.append(time.perf_counter() - start)
         events = {"event_p50_ms": quantile(taken, 0.5) * 1e3, "event_p99_ms": quantile(taken, 0.99) * 1e3}
         say("trees", jobs=count, ms=seconds * 1e3, **events)

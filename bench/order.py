@@ -35,7 +35,7 @@ class OrderLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost of an event among waiting jobs, with the fronts and standings that follow from it."""
+    """The cost of an event among waiting jobs, with the heads and standings that follow from it."""
 
     event_jobs: int
     p50_seconds: float

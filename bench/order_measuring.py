@@ -25,7 +25,7 @@ from fairlead_policy.tenants.sorted_jobs import OwnLines
 TURNS = 3
 EVENTS = 300
 SHARDS = 16
-FRONT = 100
+HEADS = 100
 LATER = 999
 """Number of a thousand jobs that stand labelled already when levels are planned."""
 
@@ -58,7 +58,7 @@ def measure_order(pool: MadePool) -> OrderFigures:
 def _ordered(pool: MadePool) -> Positions:
     nobody = PoolSnapshot.of_nobody(pool.rules)
     lines = OwnLines.of_columns(pool.columns, pool.tenant, MadeJobs(pool), pool.tenants, nobody.measure)
-    return Order(nobody.with_lines(lines), NOW).places()
+    return Order(nobody.with_lines(lines), NOW).positions()
 
 
 def measure_events(pool: MadePool) -> list[float]:
@@ -81,7 +81,7 @@ def measure_events(pool: MadePool) -> list[float]:
 
 
 def _decide(order: PoolFacts, shard: Sequence[str]) -> None:
-    order.at(NOW).front(FRONT, shard)
+    order.at(NOW).queue_heads(HEADS, shard)
     order.snapshot.standings(shard)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pictures_plots import Axis, Plot, PlotLine, Point, svg
 
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros, to_seconds
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy.explain.counterfactuals import passes_at
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -177,15 +177,15 @@ def cap() -> list[Plot]:
     order.run("r", "cyd", demand(CARDS // 4))
     for uid, tenant, submitted in (("old", "cyd", 0), ("young", "ada", 4 * DAY)):
         order.wait(a_waiting_job(uid, tenant=tenant, submitted=submitted, demand=demand(1)))
-    old, young = (_place(order, uid) for uid in ("old", "young"))
+    old, young = (_position(order, uid) for uid in ("old", "young"))
     flip = passes_at(young, old, scored_by, 0) or 0
 
-    def worth(place: Place, day: float) -> float:
-        waited = day - to_seconds(place.submitted) / to_seconds(DAY)
-        return DEFAULT.entitlement_per_day * min(max(0.0, waited), 7.0) - place.tag
+    def worth(position: Position, day: float) -> float:
+        waited = day - to_seconds(position.submitted) / to_seconds(DAY)
+        return DEFAULT.entitlement_per_day * min(max(0.0, waited), 7.0) - position.tag
 
-    def line(name: str, kind: str, place: Place, begin: int) -> PlotLine:
-        points: Sequence[Point] = [(day / 4, worth(place, day / 4)) for day in range(4 * begin, 57)]
+    def line(name: str, kind: str, position: Position, begin: int) -> PlotLine:
+        points: Sequence[Point] = [(day / 4, worth(position, day / 4)) for day in range(4 * begin, 57)]
         return PlotLine(name, kind, points)
 
     lines = [line("old: tag 0.5", "b", old, 0), line("young: tag 0", "a", young, 4)]
@@ -199,11 +199,11 @@ def cap() -> list[Plot]:
     return [Plot(title, days, heights, lines, marks)]
 
 
-def _place(order: PoolFacts, uid: str, now: Micros = 0) -> Place:
-    place = order.place(uid, now)
-    if place is None:
+def _position(order: PoolFacts, uid: str, now: Micros = 0) -> Position:
+    position = order.position(uid, now)
+    if position is None:
         raise LookupError(uid)
-    return place
+    return position
 
 
 DRAWN: Mapping[str, Callable[[], list[Plot]]] = {

@@ -58,7 +58,7 @@ def from_scratch(fixture: NamespaceFixture, fleet: KubeFleet) -> list[str]:
     ]
     names = {item["metadata"]["uid"]: name for name, item in waiting.items()}
     rules = OracleRules.of(fleet.policy, {GPU: GPUS * 1000})
-    return [names[place.uid] for place in fill(jobs, rules, 0, use)]
+    return [names[position.uid] for position in fill(jobs, rules, 0, use)]
 
 
 def created(item: KubeObject) -> datetime:
@@ -128,7 +128,7 @@ async def the_order_is_right(bus: Bus, fleet: KubeFleet, fixture: NamespaceFixtu
     async def same() -> bool:
         found = await whole_queue(bus, POOL)
         wanted = await asyncio.to_thread(from_scratch, fixture, fleet)
-        order = [ranked.place.id for ranked in found.places]
+        order = [ranked.position.id for ranked in found.positions]
         return (
             not found.silent_shards
             and len(wanted) > 0

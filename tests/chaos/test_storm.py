@@ -58,7 +58,7 @@ def from_scratch(jobs: Sequence[SimJob]) -> list[str]:
         if job.phase is Phase.WAITING
     ]
     rules = OracleRules.of(POLICY, {"nvidia.com/gpu": GPUS * 1000})
-    return [place.uid for place in fill(waiting, rules, 0, use)]
+    return [position.uid for position in fill(waiting, rules, 0, use)]
 
 
 def revision(event: LevelWritten) -> int:
@@ -123,7 +123,7 @@ async def the_order_is_right(bus: Bus, fleet: Fleet) -> None:
             TENANTS
         ):
             return False
-        return [ranked.place.uid for ranked in found.places] == from_scratch(before)
+        return [ranked.position.uid for ranked in found.positions] == from_scratch(before)
 
     await eventually(same, 120, what="the order equals the one computed from scratch")
 
@@ -152,6 +152,6 @@ async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
         before = await asyncio.to_thread(simulated_jobs, fleet.store)
         found = await whole_queue(bus, "gpu")
         # from_scratch knows none of the deleted jobs: one that came back makes the orders differ.
-        return not found.silent_shards and [r.place.uid for r in found.places] == from_scratch(before)
+        return not found.silent_shards and [r.position.uid for r in found.positions] == from_scratch(before)
 
     await eventually(still_right, 120, what="the order without the deleted jobs")

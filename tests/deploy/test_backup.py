@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 def policy(*, waits: float) -> PolicyDocument:
     """The policy with this weight of the tenant who has nothing; the other holds the whole pool, and another job of it waits.
 
-    Whose first job is next does not depend on it, for nothing over any weight is nothing; its second job's place does.
+    Whose first job is next does not depend on it, for nothing over any weight is nothing; its second job's position does.
     """
     return one_pool({HOLDS: 1.0, WAITS: waits})
 
@@ -98,7 +98,7 @@ async def check_order_goes_on(bus: Bus, fleet: Fleet) -> None:
 
 
 async def wait(bus: Bus, jobs: set[str]) -> bool:
-    found = [place.place.id for place in (await whole_queue(bus, "gpu")).places]
+    found = [position.position.id for position in (await whole_queue(bus, "gpu")).positions]
     return sorted(found) == sorted(jobs)
 
 

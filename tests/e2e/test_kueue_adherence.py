@@ -10,7 +10,7 @@ from fairlead_testkit import command
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import all_wait, whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import ADMITTER, GPU, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.people import give_leave
@@ -106,7 +106,7 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
 
             await give_leave(bus, "boost", cluster=KUBE_CLUSTER)
             for _ in range(GPUS):
-                await front_stands(bus, fixture)
+                await heads_stand(bus, fixture)
                 end_oldest(fixture, log)
             after = await measured(bus, apart + releases + GPUS)
             assert after.missed <= found.missed + 1  # one whose order changed within the very moment

@@ -11,7 +11,7 @@ from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fairness import FairReplay
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import GPU, KubeLab, things
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 
@@ -63,7 +63,7 @@ async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
             await steering(bus, lambda said: said.enforcement == "exact")
             # One unit at a time: a burst is shared out by one head of each queue a cycle, whatever the levels are.
             for more in range(2 * EACH):
-                await front_stands(bus, fixture)
+                await heads_stand(bus, fixture)
                 oldest = next(name for name in log.admitted if name in fixture.admitted())
                 fixture.finish(fixture.tenant_of(fixture.admitted()[oldest]), oldest)
                 log.wait(GPUS + more + 1)
@@ -129,7 +129,7 @@ async def test_with_default_settings_kueue_preempts_nothing_because_of_levels(
         async with fleet.running() as bus:
             if preemption == {"reclaimWithinCohort": "Any"}:
                 await steering(bus, lambda said: said.withheld == "")
-                await front_stands(bus, fixture, 2)
+                await heads_stand(bus, fixture, 2)
             else:
                 await steering(bus, lambda said: next(reversed(preemption)) in said.withheld)
             last = next(iter(fixture.admitted().values()))

@@ -11,7 +11,7 @@ from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep, full_queue
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, heads_stand
 from fairlead_testkit.kubelab import GPU, KubeLab, things
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.oracle import OracleRules
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 
 GPUS = 6
 WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
-FRONT = {"team-a": 3, "team-b": 2, "team-c": 1}
+HEADS = {"team-a": 3, "team-b": 2, "team-c": 1}
 """Number of jobs of each tenant among the first, as many as there are GPUs."""
 EACH = 12
 EACH_JOBS = 6
@@ -51,10 +51,10 @@ async def test_raw_workloads_are_admitted_in_the_order_of_weighted_drf(
         policy = fair_policy(fixture, WEIGHTS, pool)
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
             await eventually(
-                lambda: tenants_of_front(fixture) == FRONT, 60, what="the front is shared by weight"
+                lambda: tenants_of_heads(fixture) == HEADS, 60, what="the front is shared by weight"
             )
-            # Kueue would give quota that comes free to whom it just tries, whatever its place is.
-            await front_stands(bus, fixture, GPUS)
+            # Kueue would give quota that comes free to whom it just tries, whatever its position is.
+            await heads_stand(bus, fixture, GPUS)
             fixture.finish("keeper", "keeper")
             log.wait(1 + GPUS)
             for _ in range(len(waiting) - GPUS):
@@ -77,11 +77,11 @@ async def test_raw_workloads_are_admitted_in_the_order_of_weighted_drf(
         )  # a loaded machine; `bench/` has the figures of a quiet one
 
 
-def tenants_of_front(fixture: NamespaceFixture) -> dict[str, int]:
+def tenants_of_heads(fixture: NamespaceFixture) -> dict[str, int]:
     """Number of each tenant's Workloads that Kueue would admit first."""
     waiting = fixture.waiting()
-    front = [fixture.tenant_of(waiting[name]) for name in fixture.kueue_order()[:GPUS] if name in waiting]
-    return {tenant: front.count(tenant) for tenant in WEIGHTS}
+    heads = [fixture.tenant_of(waiting[name]) for name in fixture.kueue_order()[:GPUS] if name in waiting]
+    return {tenant: heads.count(tenant) for tenant in WEIGHTS}
 
 
 async def test_what_ended_jobs_leave_goes_to_the_first_of_the_order_and_to_urgent_ones_before(
@@ -170,11 +170,11 @@ async def test_gangs_are_admitted_whole_and_in_their_place(kube_lab: KubeLab, tm
         )
         async with fleet.running():
 
-            def front() -> set[str]:
+            def heads() -> set[str]:
                 waiting = fixture.waiting()
                 return {fixture.tenant_of(waiting[name]) for name in fixture.kueue_order()[:3]}
 
-            await eventually(lambda: front() == set(WEIGHTS), 60, what="one of each tenant stands in front")
+            await eventually(lambda: heads() == set(WEIGHTS), 60, what="one of each tenant stands in front")
             fixture.finish("keeper", "keeper")
             log.wait(3)
         first = [step.tenant for step in log.steps if step.what == "admitted"][1:3]

@@ -12,7 +12,7 @@ from fairlead_contracts.messages.leave import LeverName
 from fairlead_testkit.admissions import full_queue
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, KubeObject, things
 from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.kubelab_fixtures import LabFactory
@@ -69,7 +69,7 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
         before = {name: plain(item) for name, item in fixture.waiting().items()}
         fleet = KubeFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool), lever=lever)
         async with fleet.running() as bus:
-            await front_stands(bus, fixture, 4)
+            await heads_stand(bus, fixture, 4)
             levelled = [item for item in fixture.waiting().values() if effective_priority(item) != BASE]
             assert levelled
             for item in levelled:
@@ -105,7 +105,7 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
             await next_second()
         fleet = ProbingFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running() as bus:
-            await front_stands(bus, fixture, 4)
+            await heads_stand(bus, fixture, 4)
             assert any(effective_priority(item) for item in fixture.waiting().values())
             await asyncio.to_thread(lab.restart_kueue, gates={"PriorityBoost": False})
 
@@ -117,8 +117,8 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
             await give_leave(bus, "priority", cluster=KUBE_CLUSTER)
 
             async def by_priority() -> bool:
-                places = (await whole_queue(bus, POOL)).places
-                wanted = [place.place.id for place in places][:4]
+                positions = (await whole_queue(bus, POOL)).positions
+                wanted = [position.position.id for position in positions][:4]
                 waiting = fixture.waiting().values()
                 by_kueue = sorted(
                     waiting,

@@ -17,7 +17,7 @@ from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, all_placed, fair_policy, front_stands, level_patches
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, all_placed, fair_policy, heads_stand, level_patches
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
 from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
@@ -98,8 +98,8 @@ async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_p
             urgent = []
             for _ in range(3):
                 urgent.append(rounds.arrive("team-a", priority_class="urgent", priority=100_000))
-                # Parked, and nobody else is being written to: Kueue tries each job that is, whatever its place.
-                await front_stands(bus, fixture)
+                # Parked, and nobody else is being written to: Kueue tries each job that is, whatever its position.
+                await heads_stand(bus, fixture)
                 await rounds.play(1, rest=(1.0, 1.0), arrivals=False)
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
@@ -143,7 +143,7 @@ LOST = 12
 async def lost_stand_first(bus: Bus) -> PoolQueue | None:
     """The order, once they stand first in it: until the last start is known, its tenant may hold nothing, either."""
     found = await whole_queue(bus, POOL)
-    first = {one.place.id for one in found.places[:LOST]}
+    first = {one.position.id for one in found.positions[:LOST]}
     return found if first == {f"lost-{number}" for number in range(LOST)} else None
 
 

@@ -18,7 +18,7 @@ from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import KubeLab, things
 from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.people import give_leave, say
@@ -26,8 +26,8 @@ from fairlead_testkit.people import give_leave, say
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-x": 2.0, "team-y": 1.0}
-FRONT = 1
-"""Places that are labelled where jobs are woken one by one and nothing starts."""
+HEADS = 1
+"""Positions that are labelled where jobs are woken one by one and nothing starts."""
 SAFE = {
     "withinClusterQueue": "Never",
     "reclaimWithinCohort": "Any",
@@ -99,7 +99,7 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, root))
         async with fleet.running() as bus:
             for told, preemption in UNSAFE:
-                await front_stands(bus, fixture, FRONT)
+                await heads_stand(bus, fixture, HEADS)
                 assert marked(fixture)
                 flip(kube_lab, queue, {**SAFE, **preemption})
                 await no_level_stands(fixture)
@@ -119,11 +119,11 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
 
 
 async def released_revoked_and_by_another_lever(bus: Bus, fixture: NamespaceFixture) -> None:
-    await front_stands(bus, fixture, FRONT)
+    await heads_stand(bus, fixture, HEADS)
     await say(bus, Mode.RELEASED)
     await no_level_stands(fixture)
     await say(bus, Mode.ACTIVE)
-    await front_stands(bus, fixture, FRONT)
+    await heads_stand(bus, fixture, HEADS)
 
     bucket = Bucket(bus, topology.POLICY)
     taken = Revocation(cluster=KUBE_CLUSTER, lever="boost", at=datetime.now(UTC), by="ann")
@@ -132,7 +132,7 @@ async def released_revoked_and_by_another_lever(bus: Bus, fixture: NamespaceFixt
     await no_level_stands(fixture)
     await steered(bus, lambda one: "taken back by ann" in one.withheld, "who took the leave back is said")
     await give_leave(bus, "boost", cluster=KUBE_CLUSTER)
-    await front_stands(bus, fixture, FRONT)
+    await heads_stand(bus, fixture, HEADS)
 
     leave = Leave(cluster=KUBE_CLUSTER, lever="priority", at=datetime.now(UTC), replaced="boost")
     await bucket.put(subjects.leave_key(KUBE_CLUSTER), to_json(leave))
@@ -145,4 +145,4 @@ async def released_revoked_and_by_another_lever(bus: Bus, fixture: NamespaceFixt
         )
 
     await eventually(by_priority_alone, 60, what="levels stand by the other lever, and no boost does")
-    await front_stands(bus, fixture, FRONT)
+    await heads_stand(bus, fixture, HEADS)

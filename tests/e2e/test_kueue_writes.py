@@ -17,7 +17,7 @@ from fairlead_testkit.kube_fleet import (
     POOL,
     KubeFleet,
     fair_policy,
-    front_stands,
+    heads_stand,
     level_patches,
 )
 from fairlead_testkit.kubelab import KubeLab, things
@@ -27,10 +27,10 @@ from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_prior
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 1.0, "team-b": 1.0}
-FRONT = 4
-"""Number of GPUs that come free at once, and of places that are labelled."""
+HEADS = 4
+"""Number of GPUs that come free at once, and of positions that are labelled."""
 NEXT = 1
-"""Places that are labelled at least; behind them the order is Kueue's own."""
+"""Positions that are labelled at least; behind them the order is Kueue's own."""
 
 
 def names(lines: Iterable[AuditLine]) -> list[str]:
@@ -71,7 +71,7 @@ async def test_where_first_come_first_served_is_right_nothing_is_written(
 async def test_every_write_is_one_of_a_decision_and_the_order_stands(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with full_queue(kube_lab, WEIGHTS, FRONT) as (fixture, log, pool):
+    with full_queue(kube_lab, WEIGHTS, HEADS) as (fixture, log, pool):
         fixture.backlog("team-a", 6)
         # Within one second Kueue's own order is by chance, and might be the fair one: nothing would be written.
         await next_second()
@@ -81,11 +81,11 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
         async with fleet.running() as bus, heard(bus, KUBE_CLUSTER, LevelWritten) as written:
             await eventually(lambda: alternating(fixture), 60, what="the tenants take turns")
             # Kueue would give quota that comes free to whom it just tries, and may so start two of one tenant.
-            await front_stands(bus, fixture, FRONT)
+            await heads_stand(bus, fixture, HEADS)
             fixture.finish("keeper", "keeper")
-            log.wait(1 + FRONT)
+            log.wait(1 + HEADS)
             # An event comes after its write, and the order may stand before its last write.
-            await front_stands(bus, fixture, NEXT)
+            await heads_stand(bus, fixture, NEXT)
 
             def told() -> bool:
                 events = Counter((event.job, event.level) for event in written if event.pool == POOL)
@@ -98,7 +98,7 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
             await eventually(told, 60, what="an event of each write, and of no other level")
             patches = level_patches(fixture, mark)
         # 12 jobs, each tenant's in its own order: half of them must be lifted, and no more than the window are. Four are woken.
-        assert 0 < len(patches) <= 12 + FRONT
+        assert 0 < len(patches) <= 12 + HEADS
         for line in patches:
             assert set(line.body or {}) <= {"metadata"}
             annotations = (line.body or {})["metadata"].get("annotations", {})
@@ -108,14 +108,14 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
 def alternating(fixture: NamespaceFixture) -> bool:
     """Whether the tenants take turns at the front."""
     waiting = fixture.waiting()
-    front = [name for name in fixture.kueue_order() if name in waiting][:FRONT]
-    tenants = [fixture.tenant_of(waiting[name]) for name in front]
+    heads = [name for name in fixture.kueue_order() if name in waiting][:HEADS]
+    tenants = [fixture.tenant_of(waiting[name]) for name in heads]
     pairs = [set(tenants[place : place + 2]) for place in range(0, len(tenants) - 1, 2)]
     return bool(tenants) and all(pair == set(WEIGHTS) for pair in pairs)
 
 
 async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_path: Path) -> None:
-    with full_queue(kube_lab, WEIGHTS, FRONT) as (fixture, _log, pool):
+    with full_queue(kube_lab, WEIGHTS, HEADS) as (fixture, _log, pool):
         for tenant in WEIGHTS:
             fixture.backlog(tenant, 3)
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool))
@@ -132,7 +132,7 @@ async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_pa
 
 
 async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, tmp_path: Path) -> None:
-    with full_queue(kube_lab, WEIGHTS, FRONT) as (fixture, _log, pool):
+    with full_queue(kube_lab, WEIGHTS, HEADS) as (fixture, _log, pool):
         fixture.priority_class("urgent", 100_000)
         for number in range(6):
             fixture.job("team-a", f"a-{number}", seconds=1)

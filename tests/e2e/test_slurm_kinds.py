@@ -1,4 +1,4 @@
-"""Jobs of every kind on a real slurmctld: who has a place, in which domain, as what."""
+"""Jobs of every kind on a real slurmctld: who has a position, in which domain, as what."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +49,7 @@ def priorities(lab: SlurmLab) -> dict[str, int]:
     return {job: int(priority) for job, priority in lines}
 
 
-async def test_every_kind_of_job_has_the_place_that_it_should(lab: SlurmLab, tmp_path: Path) -> None:
+async def test_every_kind_of_job_has_the_position_that_it_should(lab: SlurmLab, tmp_path: Path) -> None:
     blockers = lab.fill(SPARE, "--time=60")
     first = lab.submit("vision", *WHOLE)
     out = {
@@ -71,16 +71,16 @@ async def test_every_kind_of_job_has_the_place_that_it_should(lab: SlurmLab, tmp
         policy, pools=[*policy.pools, Pool(name=RUSH, members=[f"{CLUSTER}/{RUSH}"])]
     )
     async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
-        await _only_who_may_start_has_a_place(bus, lab, {first, both, het}, out)
+        await _only_who_may_start_has_a_position(bus, lab, {first, both, het}, out)
         await _a_tier_is_a_domain_of_its_own(bus, lab, rush, both)
         await _parts_that_start_together_have_one_level(lab, het)
-        await _who_may_start_again_has_a_place(bus, lab, out)
+        await _who_may_start_again_has_a_position(bus, lab, out)
 
 
-async def _only_who_may_start_has_a_place(
+async def _only_who_may_start_has_a_position(
     bus: Bus, lab: SlurmLab, placed: set[str], out: dict[str, str]
 ) -> None:
-    """Checks who has a place; a job that listed two partitions has one."""
+    """Checks who has a position; a job that listed two partitions has one."""
 
     async def stand() -> bool:
         wanted, found = await wanted_order(bus), priorities(lab)
@@ -99,15 +99,15 @@ async def _a_tier_is_a_domain_of_its_own(bus: Bus, lab: SlurmLab, rush: str, bot
     """Checks that a job that listed partitions of two domains is ranked in the first one, by one SiteFactor."""
 
     async def ranked() -> bool:
-        return [place.place.id for place in (await whole_queue(bus, RUSH)).places] == [rush]
+        return [position.position.id for position in (await whole_queue(bus, RUSH)).positions] == [rush]
 
     await eventually(ranked, 60, what="the higher tier has an order of its own")
     await eventually(lambda: priorities(lab)[rush] >= STEP, 60, what="it stands in Slurm, too")
-    assert both not in [place.place.id for place in (await whole_queue(bus, RUSH)).places]
+    assert both not in [position.position.id for position in (await whole_queue(bus, RUSH)).positions]
 
 
 async def _parts_that_start_together_have_one_level(lab: SlurmLab, het: str) -> None:
-    """Each is written to by itself, and the one that has a place may be the first."""
+    """Each is written to by itself, and the one that has a position may be the first."""
 
     def one_level() -> bool:
         lines = (line.split() for line in lab.jobs("%i %Q", "--states=PENDING"))
@@ -117,7 +117,7 @@ async def _parts_that_start_together_have_one_level(lab: SlurmLab, het: str) -> 
     await eventually(one_level, 60, what="both parts have the same level")
 
 
-async def _who_may_start_again_has_a_place(bus: Bus, lab: SlurmLab, out: dict[str, str]) -> None:
+async def _who_may_start_again_has_a_position(bus: Bus, lab: SlurmLab, out: dict[str, str]) -> None:
     lab.run("scontrol", "release", out["held"])
     lab.run("scontrol", "update", f"jobid={out['later']}", "starttime=now")
     lab.run("scontrol", "update", f"jobid={out['dependent']}", "dependency=")

@@ -26,7 +26,7 @@ PART = ("--nodes=1", "--ntasks=1", "--gres=gpu:2")
 """Words for a quarter of a node, a sixteenth of the partition."""
 WHOLE = ("--nodes=1", "--ntasks=1", "--gres=gpu:8")
 EACH = 16
-TASKS, PLACES = 200, 8
+TASKS, POSITIONS = 200, 8
 WINDOW = 32
 BURST = 6
 
@@ -43,10 +43,10 @@ def running(lab: SlurmLab) -> dict[str, str]:
 
 
 def flood_beside_an_array(lab: SlurmLab) -> list[tuple[str, str]]:
-    """The same, but one account has an array of 200 tasks, of which the first have a place."""
+    """The same, but one account has an array of 200 tasks, of which the first have a position."""
     array = lab.submit("speech", *PART, f"--array=1-{TASKS}")
     others = ["robots", "vision"] * EACH
-    tasks = [(f"{array}_{task}", "speech") for task in range(1, PLACES + 1)]
+    tasks = [(f"{array}_{task}", "speech") for task in range(1, POSITIONS + 1)]
     return [*tasks, *((lab.submit(account, *PART), account) for account in others)]
 
 
@@ -188,10 +188,10 @@ async def _an_array_stands_with_its_first_tasks(bus: Bus, lab: SlurmLab) -> None
     async def placed() -> list[str]:
         order = await order_stands(bus, lab, WINDOW)
         tasks = [job for job in order if job.startswith(f"{array}_")]
-        return tasks if len(tasks) >= PLACES else []
+        return tasks if len(tasks) >= POSITIONS else []
 
     tasks = await eventually(placed, 60, what="the first tasks of the array have a place")
-    assert tasks == [f"{array}_{task}" for task in range(1, PLACES + 1)]
+    assert tasks == [f"{array}_{task}" for task in range(1, POSITIONS + 1)]
     rest = [line.split() for line in lab.jobs("%i %Q", "--states=PENDING")]
     lowest = min(int(priority) for job, priority in rest if job in tasks)
     assert all(

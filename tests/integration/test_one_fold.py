@@ -1,4 +1,4 @@
-"""Scorer, admitter and paper read the same facts alike: any log of events ends in the same jobs, places and use for all three."""
+"""Scorer, admitter and paper read the same facts alike: any log of events ends in the same jobs, positions and use for all three."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobArray, JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_contracts.snapshot.types import Snapshot
@@ -134,7 +134,7 @@ def test_all_three_see_the_same_jobs_and_the_same_order(seed: int, document: Pol
     paper = readers.paper
     scored = readers.cache.pools
     for pool in order_snapshot(paper):
-        assert terms(scored[pool.name].order_at(NOW).places()) == terms(pool.places)
+        assert terms(scored[pool.name].order_at(NOW).positions()) == terms(pool.positions)
     for name, order in orders_of(paper).items():
         for tenant in {*(job.tenant for job in paper.jobs), *(run.tenant for run in paper.running)}:
             assert scored[name].standings([tenant])[0].use == order.snapshot.standings([tenant])[0].use
@@ -147,9 +147,9 @@ def test_all_three_see_the_same_jobs_and_the_same_order(seed: int, document: Pol
     assert all(one.carries is not None for uid, one in waiting.items() if uid not in on_paper)
 
 
-def terms(places: Sequence[Place]) -> list[tuple[str, str, str, float]]:
+def terms(positions: Sequence[Position]) -> list[tuple[str, str, str, float]]:
     """Terms of each job: whose it is, and by what it stands where it does."""
-    return [(place.uid, place.tenant, place.job_class, place.key) for place in places]
+    return [(position.uid, position.tenant, position.job_class, position.key) for position in positions]
 
 
 def queued(facts: ClusterFacts) -> Iterator[JobState]:
@@ -173,5 +173,5 @@ def test_a_job_under_two_accounts_is_the_newer_ones_for_all_three() -> None:
     [job] = readers.paper.jobs
     assert (job.tenant, job.queue) == ("team-a", "side")
     assert [one.queue for one in queued(readers.admitters["c1"])] == ["side"]
-    [place] = readers.cache.pools["all"].order_at(NOW).places()
-    assert place.tenant == "team-a"
+    [position] = readers.cache.pools["all"].order_at(NOW).positions()
+    assert position.tenant == "team-a"

@@ -83,7 +83,12 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
         snapshot = await taken(bus, "gpu")
         assert {one.name: bool(one.past_use) for one in snapshot.tenants}["busy"]
         [pool] = order_snapshot(snapshot)
-        assert [place.id for place in pool.places] == ["calm-0000", "busy-0000", "calm-0001", "busy-0001"]
+        assert [position.id for position in pool.positions] == [
+            "calm-0000",
+            "busy-0000",
+            "calm-0001",
+            "busy-0001",
+        ]
         spans = [await ticks_pass(bus) for _ in range(3)]
         events = await history(bus, CLUSTER, ["calm-0001", "busy-0001"])
         order = [event.job for event in events if isinstance(event, JobStarted)]

@@ -28,7 +28,7 @@ from fairlead_contracts.policyfile.document import Aging
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy, front_stands, levels
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy, heads_stand, levels
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.process import ServiceProcess
@@ -227,5 +227,5 @@ async def test_beside_kueue_a_release_follows_the_one_before_and_the_other_way_r
                     await submit_all(bus, namespace, [body], cluster=KUBE_CLUSTER)
                 await site.check_order(9 * (number + 1))
                 # How many more are labelled depends on how fast jobs end, and here none does.
-                await front_stands(bus, fixture)
+                await heads_stand(bus, fixture)
             site.check_logs()

@@ -68,12 +68,12 @@ async def settled(bus: Bus, fleet: Fleet) -> PoolQueue:
     async def complete() -> PoolQueue | None:
         wanted = await asyncio.to_thread(waiting, fleet.store)
         found = await whole_queue(bus, "gpu")
-        known = {ranked.place.uid for ranked in found.places}
+        known = {ranked.position.uid for ranked in found.positions}
         return found if wanted and known == wanted and not found.silent_shards else None
 
     order = await eventually(complete, 60, what="the order has all that wait, and no more")
     assert order is not None
-    assert order.waiting == len(order.places)
+    assert order.waiting == len(order.positions)
     return order
 
 

@@ -216,7 +216,7 @@ def test_a_tenant_is_in_the_pool_of_those_above_it() -> None:
     assert read_document({"pools": pools, "tenants": [*tree[:3], *tree[4:7]]}).tenants[2].pool == "g"
 
 
-def test_a_tree_is_no_deeper_than_places_can_say() -> None:
+def test_a_tree_is_no_deeper_than_positions_can_say() -> None:
     chain = [{"name": f"t{n}", **({"parent": f"t{n - 1}"} if n else {})} for n in range(18)]
     assert set(problems_of({"tenants": chain})) == {"tenants[16].parent", "tenants[17].parent"}
 

@@ -60,10 +60,10 @@ def test_the_order_is_the_oracles(
         capacity=capacity, entitlements=weights, classes=CLASSES, resource_weights=values, rate=rate, cap=cap
     )
     expected = fill(jobs, rules, now, use)
-    found = order.at(now).places()[:]
-    assert [place.uid for place in found] == [place.uid for place in expected]
-    assert [place.unbounded for place in found] == [place.tag is None for place in expected]
-    for place, wanted in zip(found, expected, strict=True):
+    found = order.at(now).positions()[:]
+    assert [position.uid for position in found] == [position.uid for position in expected]
+    assert [position.unbounded for position in found] == [position.tag is None for position in expected]
+    for position, wanted in zip(found, expected, strict=True):
         if wanted.tag is not None and wanted.key is not None:
-            assert abs(place.tag - wanted.tag) < 1e-9
-            assert abs(place.key - wanted.key) < 1e-9
+            assert abs(position.tag - wanted.tag) < 1e-9
+            assert abs(position.key - wanted.key) < 1e-9

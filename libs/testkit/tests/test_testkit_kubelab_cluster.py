@@ -111,7 +111,7 @@ def test_a_boost_decides_who_is_next(kube_lab: KubeLab, tenant: str) -> None:
     kube_lab.until(lambda: admitted(kube_lab, tenant) == ["holder"], 60, "the holder is admitted")
     for name in ("first", "second", "third"):
         kube_lab.api.create(things.workload(name, tenant, "main", {GPU: 8}))
-    # Who is just being tried when quota comes free takes it, whatever its place is.
+    # Who is just being tried when quota comes free takes it, whatever its position is.
     kube_lab.until(lambda: put_aside(kube_lab, tenant) == 3, 60, "Kueue has tried all")
     boosted = {"metadata": {"annotations": {things.PRIORITY_BOOST: "10"}}}
     kube_lab.api.patch(f"{WORKLOADS.format(tenant)}/third", boosted)

@@ -32,7 +32,7 @@ def jobs(
 
 
 def tenants(waiting: list[OracleJob], rules: OracleRules = RULES, now: int = 0) -> str:
-    return "".join(place.tenant for place in fill(waiting, rules, now))
+    return "".join(position.tenant for position in fill(waiting, rules, now))
 
 
 def test_equal_jobs_alternate_by_weight() -> None:
@@ -54,17 +54,17 @@ def test_the_dominant_resource_counts() -> None:
         OracleJob(uid=f"b{n}", tenant="b", job_class="normal", submitted=0, demand={"cpu": 3, "mem": 1})
         for n in range(2)
     ]
-    places = fill(waiting, rules, 0)
+    positions = fill(waiting, rules, 0)
     # The example of the DRF paper, figure 1: three tasks of A (2/9 of memory each), two of B (1/3 of the CPUs each).
-    assert [place.uid for place in places] == ["a0", "b0", "a1", "b1", "a2"]
-    assert [place.tag for place in places] == [0, 0, Fraction(2, 9), Fraction(1, 3), Fraction(4, 9)]
+    assert [position.uid for position in positions] == ["a0", "b0", "a1", "b1", "a2"]
+    assert [position.tag for position in positions] == [0, 0, Fraction(2, 9), Fraction(1, 3), Fraction(4, 9)]
 
 
 def test_classes_come_first_and_use_counts() -> None:
     waiting = jobs("a", 1) + jobs("b", 1, job_class="urgent") + jobs("c", 1, job_class="unheard of")
     assert tenants(waiting) == "bac"
-    places = fill(jobs("a", 1) + jobs("c", 1), RULES, 0, use={"a": {"gpu": 9}})
-    assert [place.tenant for place in places] == ["c", "a"]
+    positions = fill(jobs("a", 1) + jobs("c", 1), RULES, 0, use={"a": {"gpu": 9}})
+    assert [position.tenant for position in positions] == ["c", "a"]
 
 
 def test_waiting_buys_share_up_to_the_cap() -> None:
@@ -82,14 +82,14 @@ def test_waiting_buys_share_up_to_the_cap() -> None:
 
 @pytest.mark.parametrize("waiting", [jobs("zero", 2) + jobs("a", 2), jobs("nobody", 1) + jobs("a", 2)])
 def test_a_tenant_without_weight_stands_last(waiting: list[OracleJob]) -> None:
-    places = fill(waiting, RULES, 0)
-    assert [place.tag is None for place in places] == [False, False] + [True] * (len(waiting) - 2)
+    positions = fill(waiting, RULES, 0)
+    assert [position.tag is None for position in positions] == [False, False] + [True] * (len(waiting) - 2)
 
 
 def test_use_of_what_the_pool_has_not_is_infinite() -> None:
     tpu = OracleJob(uid="t", tenant="a", job_class="normal", submitted=0, demand={"tpu": 1})
-    places = fill([tpu, *jobs("a", 1, submitted=1), *jobs("b", 1, submitted=9)], RULES, 9)
-    assert [place.uid for place in places] == ["t", "b00", "a00"]
+    positions = fill([tpu, *jobs("a", 1, submitted=1), *jobs("b", 1, submitted=9)], RULES, 9)
+    assert [position.uid for position in positions] == ["t", "b00", "a00"]
 
 
 def test_the_documents_decimals_mean_what_they_say() -> None:

@@ -21,7 +21,16 @@ from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, subj
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
-from fairlead_testkit.builders import NOW, a_decision, a_front, a_holding, a_job, a_member, a_place, a_queue
+from fairlead_testkit.builders import (
+    NOW,
+    a_decision,
+    a_holding,
+    a_job,
+    a_member,
+    a_position,
+    a_queue,
+    a_queue_heads,
+)
 
 GPU = "nvidia.com/gpu"
 POOL = "c1/gpu"
@@ -38,7 +47,7 @@ class Pictured:
     """A pool in memory."""
 
     facts: ClusterFacts = field(default_factory=lambda: ClusterFacts("c1"))
-    fronts: DecisionGate = field(default_factory=DecisionGate)
+    gate: DecisionGate = field(default_factory=DecisionGate)
     policy: PolicyView = field(default_factory=PolicyView)
     owners: int = 1
     now: float = 1000.0
@@ -57,16 +66,16 @@ class Pictured:
         held = [a_holding(pool=POOL, shards=[0], current=True)]
         return Holders([a_member(replica="scorer-1", holdings=held)][: self.owners])
 
-    def merge(self, pool: str, front: PoolHeads, rulebook: Rulebook) -> MergedOrder:
-        return MergedOrder(front, rulebook.pool_rules(pool, front.basis.capacity), NOW, 8)
+    def merge(self, pool: str, heads: PoolHeads, rulebook: Rulebook) -> MergedOrder:
+        return MergedOrder(heads, rulebook.pool_rules(pool, heads.basis.capacity), NOW, 8)
 
     def order(self, *names: str) -> None:
         self.turn += 1
-        places = [
-            a_place(uid=name, id=name, use=number, position=number) for number, name in enumerate(names)
+        positions = [
+            a_position(uid=name, id=name, use=number, own_rank=number) for number, name in enumerate(names)
         ]
-        fronts = [a_front(queue="main", places=places, waiting=len(places))]
-        self.fronts.accept(a_decision(owner="scorer-1", shard=0, epoch=1, turn=self.turn, fronts=fronts))
+        gate = [a_queue_heads(queue="main", positions=positions, waiting=len(positions))]
+        self.gate.accept(a_decision(owner="scorer-1", shard=0, epoch=1, turn=self.turn, queue_heads=gate))
 
     def look(self, *jobs: JobState, after: float = 0.0) -> None:
         self.now += after

@@ -18,7 +18,7 @@ from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
-from fairlead_testkit.builders import NOW, a_class, a_job, a_place, a_queue
+from fairlead_testkit.builders import NOW, a_class, a_job, a_position, a_queue
 
 SECOND = 1_000_000
 """Kueue's queue times are whole ones."""
@@ -44,7 +44,7 @@ class Kueue:
         self.facts.apply({subject_of(job): job for job in jobs})
 
     def plan(self, window: Sequence[str], expectations: Expectations | None = None) -> SteeringPlan:
-        ranked = [Ranked(rank, a_place(uid=uid), self.jobs[uid]) for rank, uid in enumerate(window)]
+        ranked = [Ranked(rank, a_position(uid=uid), self.jobs[uid]) for rank, uid in enumerate(window)]
         return steer(ranked, self.facts, ["main"], expectations or Expectations(), CLASS_BANDS)
 
     def write(self, plan: SteeringPlan) -> None:
@@ -233,7 +233,7 @@ def test_which_writes_wait_for_which(write: tuple[int, int], earlier: tuple[int,
     def moved(name: str, levels: tuple[int, int]) -> LevelWrite:
         job = a_job(name, queue_time=NOW + (name == "later"))
         tie = (job.queue_time, job.uid)
-        return LevelWrite(job=job, before=levels[0], level=levels[1], rank=0, place=None, tie=tie)
+        return LevelWrite(job=job, before=levels[0], level=levels[1], rank=0, position=None, tie=tie)
 
     assert Barrier([moved("earlier", earlier)]).stops(moved("later", write)) is follows
 

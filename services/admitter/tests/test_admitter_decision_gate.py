@@ -14,7 +14,7 @@ from fairlead_admitter.observe.decision_gate import (
 )
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.members import MemberLease
-from fairlead_testkit.builders import a_basis, a_decision, a_front, a_holding, a_member, a_place
+from fairlead_testkit.builders import a_basis, a_decision, a_holding, a_member, a_position, a_queue_heads
 
 POOL = "c1/gpu"
 
@@ -24,20 +24,20 @@ def lease(replica: str, shards: list[int], *, current: bool = True) -> MemberLea
 
 
 def claim(shard: int, owner: str) -> Decision:
-    return a_decision(shard=shard, owner=owner, epoch=0, turn=0, basis=None, fronts=[], revision={})
+    return a_decision(shard=shard, owner=owner, epoch=0, turn=0, basis=None, queue_heads=[], revision={})
 
 
-def settled(fronts: DecisionGate, *leases: MemberLease, policy: int = 1) -> PoolHeads | Unsettled:
+def settled(gate: DecisionGate, *leases: MemberLease, policy: int = 1) -> PoolHeads | Unsettled:
     """The pool's heads as somebody asks who looks again and again: leases that stand are the same value each time."""
     holders = HELD_BY_BOTH if leases == BOTH else Holders(leases)
-    return fronts.settle(POOL, shards=2, policy=policy, holders=holders)
+    return gate.settle(POOL, shards=2, policy=policy, holders=holders)
 
 
 def two_shards() -> DecisionGate:
-    fronts = DecisionGate()
-    fronts.accept(a_decision(shard=0, owner="a"))
-    fronts.accept(a_decision(shard=1, owner="b"))
-    return fronts
+    gate = DecisionGate()
+    gate.accept(a_decision(shard=0, owner="a"))
+    gate.accept(a_decision(shard=1, owner="b"))
+    return gate
 
 
 BOTH = (lease("a", [0]), lease("b", [1]))
@@ -45,29 +45,29 @@ HELD_BY_BOTH = Holders(BOTH)
 
 
 def test_a_pool_is_looked_at_anew_only_once_something_changed() -> None:
-    fronts = two_shards()
-    front = settled(fronts, *BOTH)
-    assert settled(fronts, *BOTH) is front
-    assert settled(fronts, *BOTH, policy=2) == Unsettled(doubt=Doubt.OTHER_POLICY, shard=0, owner="a")
-    assert settled(fronts, BOTH[0]) == Unsettled(doubt=Doubt.OWNER_GONE, shard=1, owner="b")
-    assert settled(fronts, *BOTH) == front
+    gate = two_shards()
+    heads = settled(gate, *BOTH)
+    assert settled(gate, *BOTH) is heads
+    assert settled(gate, *BOTH, policy=2) == Unsettled(doubt=Doubt.OTHER_POLICY, shard=0, owner="a")
+    assert settled(gate, BOTH[0]) == Unsettled(doubt=Doubt.OWNER_GONE, shard=1, owner="b")
+    assert settled(gate, *BOTH) == heads
     newer = a_decision(shard=1, owner="b", turn=9)
-    fronts.accept(newer)
-    found = settled(fronts, *BOTH)
+    gate.accept(newer)
+    found = settled(gate, *BOTH)
     assert isinstance(found, PoolHeads)
     assert found.decisions[1] is newer
-    fronts.withdraw(POOL, 1)
-    assert settled(fronts, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
+    gate.withdraw(POOL, 1)
+    assert settled(gate, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
 
 
 def test_a_pool_is_settled_once_every_shard_was_decided_by_a_live_owner() -> None:
-    fronts = DecisionGate()
-    fronts.accept(a_decision(shard=0, owner="a"))
-    assert settled(fronts, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
-    fronts.accept(a_decision(shard=1, owner="b"))
-    front = settled(fronts, *BOTH)
-    assert isinstance(front, PoolHeads)
-    assert [decision.shard for decision in front.decisions] == [0, 1]
+    gate = DecisionGate()
+    gate.accept(a_decision(shard=0, owner="a"))
+    assert settled(gate, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
+    gate.accept(a_decision(shard=1, owner="b"))
+    heads = settled(gate, *BOTH)
+    assert isinstance(heads, PoolHeads)
+    assert [decision.shard for decision in heads.decisions] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -89,73 +89,73 @@ def test_an_owner_that_may_not_speak_unsettles_the_pool(
 
 
 def test_decisions_of_two_capacities_are_not_merged() -> None:
-    fronts = two_shards()
-    fronts.accept(a_decision(shard=1, owner="b", turn=2, basis=a_basis(capacity={"cpu": 1})))
-    found = settled(fronts, *BOTH)
+    gate = two_shards()
+    gate.accept(a_decision(shard=1, owner="b", turn=2, basis=a_basis(capacity={"cpu": 1})))
+    found = settled(gate, *BOTH)
     assert isinstance(found, Unsettled)
     assert found.doubt is Doubt.MIXED_BASIS
 
 
 def test_lower_epochs_and_turns_are_dropped() -> None:
-    fronts = DecisionGate()
-    assert fronts.accept(a_decision(epoch=5, turn=3)) is DecisionVerdict.TAKEN
-    assert fronts.accept(a_decision(epoch=5, turn=3)) is DecisionVerdict.REPEATED
-    assert fronts.accept(a_decision(epoch=5, turn=2)) is DecisionVerdict.LOWER_TURN
-    assert fronts.accept(a_decision(epoch=4, turn=9)) is DecisionVerdict.LOWER_EPOCH
-    assert fronts.accept(a_decision(epoch=6, turn=1)) is DecisionVerdict.TAKEN
+    gate = DecisionGate()
+    assert gate.accept(a_decision(epoch=5, turn=3)) is DecisionVerdict.TAKEN
+    assert gate.accept(a_decision(epoch=5, turn=3)) is DecisionVerdict.REPEATED
+    assert gate.accept(a_decision(epoch=5, turn=2)) is DecisionVerdict.LOWER_TURN
+    assert gate.accept(a_decision(epoch=4, turn=9)) is DecisionVerdict.LOWER_EPOCH
+    assert gate.accept(a_decision(epoch=6, turn=1)) is DecisionVerdict.TAKEN
     assert DecisionVerdict.LOWER_EPOCH.dropped
     assert not DecisionVerdict.REPEATED.dropped
 
 
 def test_a_claim_unsettles_until_its_owner_decides_with_a_higher_epoch() -> None:
-    fronts = two_shards()
-    assert fronts.accept(claim(1, "c")) is DecisionVerdict.CLAIM
-    assert fronts.accept(claim(1, "c")) is DecisionVerdict.REPEATED
-    found = settled(fronts, *BOTH, lease("c", [1]))
+    gate = two_shards()
+    assert gate.accept(claim(1, "c")) is DecisionVerdict.CLAIM
+    assert gate.accept(claim(1, "c")) is DecisionVerdict.REPEATED
+    found = settled(gate, *BOTH, lease("c", [1]))
     assert isinstance(found, Unsettled)
     assert found.doubt is Doubt.CHANGING_HANDS
     # The former owner has a decision on its way: its epoch ended with the claim.
-    assert fronts.accept(a_decision(shard=1, owner="b", turn=2)) is DecisionVerdict.LOWER_EPOCH
-    assert fronts.accept(a_decision(shard=1, owner="c", epoch=9)) is DecisionVerdict.TAKEN
-    assert isinstance(settled(fronts, lease("a", [0]), lease("c", [1])), PoolHeads)
+    assert gate.accept(a_decision(shard=1, owner="b", turn=2)) is DecisionVerdict.LOWER_EPOCH
+    assert gate.accept(a_decision(shard=1, owner="c", epoch=9)) is DecisionVerdict.TAKEN
+    assert isinstance(settled(gate, lease("a", [0]), lease("c", [1])), PoolHeads)
 
 
 def test_a_deleted_decision_is_missing_and_its_epoch_still_stands() -> None:
-    fronts = two_shards()
-    fronts.withdraw(POOL, 1)
-    found = settled(fronts, *BOTH)
+    gate = two_shards()
+    gate.withdraw(POOL, 1)
+    found = settled(gate, *BOTH)
     assert isinstance(found, Unsettled)
     assert found.doubt is Doubt.MISSING
-    assert fronts.accept(a_decision(shard=1, owner="b", epoch=0, turn=9)) is DecisionVerdict.LOWER_EPOCH
+    assert gate.accept(a_decision(shard=1, owner="b", epoch=0, turn=9)) is DecisionVerdict.LOWER_EPOCH
 
 
-def test_a_front_tells_where_each_place_comes_from_and_how_many_wait() -> None:
-    fronts = DecisionGate()
-    here = a_front(waiting=7, places=[a_place(uid="x")])
-    there = a_front(cluster="c2", waiting=5, places=[a_place(uid="y")])
-    stuck = a_front(waiting=3, places=[a_place(uid="z")], flavorless=True)
-    fronts.accept(a_decision(shard=0, owner="a", fronts=[here, stuck, there]))
-    fronts.accept(a_decision(shard=1, owner="b", fronts=[a_front(waiting=2, places=[])]))
-    front = settled(fronts, *BOTH)
-    assert isinstance(front, PoolHeads)
-    assert front.waiting("c1") == {"main": 9}, "without whom no flavor takes"
-    assert [origin.front for origin, _ in front.parts()] == [here, stuck, there]
-    again = settled(fronts, *BOTH)
+def test_queue_heads_tell_where_each_position_comes_from_and_how_many_wait() -> None:
+    gate = DecisionGate()
+    here = a_queue_heads(waiting=7, positions=[a_position(uid="x")])
+    there = a_queue_heads(cluster="c2", waiting=5, positions=[a_position(uid="y")])
+    stuck = a_queue_heads(waiting=3, positions=[a_position(uid="z")], flavorless=True)
+    gate.accept(a_decision(shard=0, owner="a", queue_heads=[here, stuck, there]))
+    gate.accept(a_decision(shard=1, owner="b", queue_heads=[a_queue_heads(waiting=2, positions=[])]))
+    heads = settled(gate, *BOTH)
+    assert isinstance(heads, PoolHeads)
+    assert heads.waiting("c1") == {"main": 9}, "without whom no flavor takes"
+    assert [origin.heads for origin, _ in heads.parts()] == [here, stuck, there]
+    again = settled(gate, *BOTH)
     assert isinstance(again, PoolHeads)
-    assert front.same_as(again)
+    assert heads.same_as(again)
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), max_size=30))
 def test_whatever_arrives_the_highest_epoch_and_turn_seen_is_what_counts(
     stamps: list[tuple[int, int]],
 ) -> None:
-    fronts = DecisionGate()
+    gate = DecisionGate()
     best: tuple[int, int] | None = None
     for epoch, turn in stamps:
-        verdict = fronts.accept(a_decision(shard=0, owner="a", epoch=epoch, turn=turn))
+        verdict = gate.accept(a_decision(shard=0, owner="a", epoch=epoch, turn=turn))
         assert (verdict is DecisionVerdict.TAKEN) == (best is None or (epoch, turn) > best)
         best = max(best or (0, 0), (epoch, turn))
-    found = fronts.settle(POOL, shards=1, policy=1, holders=Holders([lease("a", [0])]))
+    found = gate.settle(POOL, shards=1, policy=1, holders=Holders([lease("a", [0])]))
     if best is None:
         assert isinstance(found, Unsettled)
     else:
@@ -164,9 +164,9 @@ def test_whatever_arrives_the_highest_epoch_and_turn_seen_is_what_counts(
 
 
 def test_a_claim_that_holds_its_content_is_no_decision_of_the_past() -> None:
-    fronts = two_shards()
+    gate = two_shards()
     content = a_decision(shard=0, owner="new", epoch=0, turn=0)
-    assert fronts.accept(content) is DecisionVerdict.CLAIM
-    assert settled(fronts, *BOTH) != Unsettled(doubt=Doubt.MISSING, shard=0)
+    assert gate.accept(content) is DecisionVerdict.CLAIM
+    assert settled(gate, *BOTH) != Unsettled(doubt=Doubt.MISSING, shard=0)
     fresh = DecisionGate()
     assert fresh.accept(content) is DecisionVerdict.TAKEN

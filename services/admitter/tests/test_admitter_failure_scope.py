@@ -59,7 +59,12 @@ class SteeringPasses:
     async def a_pass(self) -> PlanOutcome:
         plan = [
             LevelWrite(
-                job=job, before=0, level=1000 - place, rank=place, place=None, tie=(job.queue_time, job.uid)
+                job=job,
+                before=0,
+                level=1000 - place,
+                rank=place,
+                position=None,
+                tie=(job.queue_time, job.uid),
             )
             for place, job in enumerate(self.left)
             if not self.expectations.leaves_alone(job)

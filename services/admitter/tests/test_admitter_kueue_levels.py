@@ -26,7 +26,7 @@ from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.builders import a_class, a_place, a_queue
+from fairlead_testkit.builders import a_class, a_position, a_queue
 from fairlead_testkit.kubelab import (
     ADMITTER,
     WATCHER,
@@ -87,7 +87,9 @@ class LeveledQueue(OneGpuQueue):
 
     def plan(self, wanted: Sequence[str], expectations: Expectations) -> SteeringPlan:
         jobs = {job.id: job for job in self.facts.queued_jobs()}
-        ranked = [Ranked(rank, a_place(uid=jobs[name].uid), jobs[name]) for rank, name in enumerate(wanted)]
+        ranked = [
+            Ranked(rank, a_position(uid=jobs[name].uid), jobs[name]) for rank, name in enumerate(wanted)
+        ]
         class_bands = class_bands_of(list(self.facts.queues.values()), BANDS, protect=False)
         return steer(ranked, self.facts, [self.cluster_queue], expectations, class_bands)
 

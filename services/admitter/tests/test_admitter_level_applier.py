@@ -31,10 +31,10 @@ from fairlead_testkit.builders import a_control, a_job, a_queue
 
 
 def a_write(
-    *, job: JobState, before: int, level: int, rank: int = GONE, cause: WriteCause = WriteCause.FRONT
+    *, job: JobState, before: int, level: int, rank: int = GONE, cause: WriteCause = WriteCause.HEADS
 ) -> LevelWrite:
     tie = (job.queue_time, job.uid)
-    return LevelWrite(job=job, before=before, level=level, rank=rank, place=None, tie=tie, cause=cause)
+    return LevelWrite(job=job, before=before, level=level, rank=rank, position=None, tie=tie, cause=cause)
 
 
 def writes(count: int) -> list[LevelWrite]:
@@ -277,7 +277,7 @@ LEVELS = st.integers(0, 6)
 
 @st.composite
 def some_writes(draw: st.DrawFn) -> list[LevelWrite]:
-    causes = st.sampled_from([WriteCause.FRONT, WriteCause.FRONT, WriteCause.WAKE, WriteCause.PROTECT])
+    causes = st.sampled_from([WriteCause.HEADS, WriteCause.HEADS, WriteCause.WAKE, WriteCause.PROTECT])
     return [
         a_write(job=a_job(f"j{number}"), before=draw(LEVELS), level=draw(LEVELS), cause=draw(causes))
         for number in draw(st.permutations(range(draw(st.integers(1, 9)))))

@@ -1,4 +1,4 @@
-"""The beginning of a merged front is the beginning of the whole merge, however deep it goes."""
+"""The beginning of merged heads is the beginning of the whole merge, however deep it goes."""
 
 import random
 
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.observe.decision_gate import PoolHeads
 from fairlead_contracts.base.instants import HOUR
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
-from fairlead_policy.order.merging import merge_places
+from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_testkit.builders import NOW, a_basis, a_decision, a_front, a_place
+from fairlead_testkit.builders import NOW, a_basis, a_decision, a_position, a_queue_heads
 
 
 def rules_of(cap_hours: float | None) -> PoolRules:
@@ -24,9 +24,9 @@ def rules_of(cap_hours: float | None) -> PoolRules:
     return Rulebook(document, 1).pool_rules("c1/gpu", a_basis().capacity)
 
 
-def shard_front(dice: random.Random, shard: int, rules: PoolRules) -> list[Place]:
-    places = [
-        a_place(
+def shard_positions(dice: random.Random, shard: int, rules: PoolRules) -> list[Position]:
+    positions = [
+        a_position(
             uid=f"{shard}-{number}",
             tenant=f"t{shard}",
             use=dice.randrange(8000),
@@ -36,7 +36,7 @@ def shard_front(dice: random.Random, shard: int, rules: PoolRules) -> list[Place
         for number in range(dice.choice([0, 1, 5, 40]))
     ]
     # As of the instant at which the shard decided: an hour ago.
-    return merge_places([places], rules, NOW - HOUR)
+    return merge_positions([positions], rules, NOW - HOUR)
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 20), st.sampled_from([None, 2.0, 100.0]))
@@ -45,15 +45,15 @@ def test_every_beginning_is_exact_and_the_last_one_is_whole(
 ) -> None:
     rules = rules_of(cap_hours)
     decisions = tuple(
-        a_decision(shard=shard, fronts=[a_front(places=shard_front(dice, shard, rules))])
+        a_decision(shard=shard, queue_heads=[a_queue_heads(positions=shard_positions(dice, shard, rules))])
         for shard in range(5)
     )
-    front = PoolHeads(basis=a_basis(), decisions=decisions)
-    whole = merge_places([places for _, places in front.parts()], rules, NOW)
-    merged = MergedOrder(front, rules, NOW, size)
+    heads = PoolHeads(basis=a_basis(), decisions=decisions)
+    whole = merge_positions([positions for _, positions in heads.parts()], rules, NOW)
+    merged = MergedOrder(heads, rules, NOW, size)
     beginning = merged.beginning
     while not beginning.whole:
-        assert beginning.places == whole[: len(beginning.places)]
+        assert beginning.positions == whole[: len(beginning.positions)]
         beginning = merged.deepen()
-    assert beginning.places == whole
-    assert {place.uid for place in whole} == set(beginning.origins)
+    assert beginning.positions == whole
+    assert {position.uid for position in whole} == set(beginning.origins)

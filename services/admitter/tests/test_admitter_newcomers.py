@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fairlead_admitter.decide.merged_order import MergedHeads
 from fairlead_admitter.decide.newcomers import NEW_SECONDS, Newcomers
 from fairlead_admitter.decide.steering import steer
-from fairlead_admitter.decide.window import Ranked, take_front
+from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import DecisionOrigin
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
@@ -14,7 +14,7 @@ from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.levels.window import Extent, Window
-from fairlead_testkit.builders import NOW, a_decision, a_front, a_job, a_place, a_queue
+from fairlead_testkit.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
 
 CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=1000))]
 CARD = 1000
@@ -27,9 +27,9 @@ def facts_with(*jobs: JobState) -> ClusterFacts:
 
 
 def test_nothing_is_lifted_over_a_job_that_no_decision_has_placed() -> None:
-    placed, newcomer = a_job("b", queue_time=NOW), a_job("a", queue_time=NOW)
-    facts = facts_with(placed, newcomer)
-    window = [Ranked(0, a_place(uid=placed.uid), placed)]
+    known, newcomer = a_job("b", queue_time=NOW), a_job("a", queue_time=NOW)
+    facts = facts_with(known, newcomer)
+    window = [Ranked(0, a_position(uid=known.uid), known)]
     assert len(steer(window, facts, ["main"], Expectations(), CLASS_BANDS).writes) == 1
     assert steer(window, facts, ["main"], Expectations(), CLASS_BANDS, newcomers={newcomer.uid}).writes == []
 
@@ -76,9 +76,11 @@ def test_who_starts_or_goes_is_no_newcomer_and_who_only_changes_does_not_become_
 
 
 def window_of(jobs: list[JobState], waiting: int, extent: Extent) -> Window[Ranked]:
-    places = [a_place(uid=job.uid) for job in jobs]
-    origins = {job.uid: DecisionOrigin(a_decision(), a_front()) for job in jobs}
-    return take_front(MergedHeads(places, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent)
+    positions = [a_position(uid=job.uid) for job in jobs]
+    origins = {job.uid: DecisionOrigin(a_decision(), a_queue_heads()) for job in jobs}
+    return take_heads(
+        MergedHeads(positions, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent
+    )
 
 
 def cards(number: int) -> Mapping[str, int]:
@@ -98,15 +100,15 @@ def test_a_window_holds_what_may_start_together_when_one_job_ends() -> None:
     assert len(window_of(jobs, 20, Extent(least=30, most=30)).jobs) == 20
 
 
-def test_a_window_over_several_queues_holds_places_of_each_or_of_all_together() -> None:
+def test_a_window_over_several_queues_holds_positions_of_each_or_of_all_together() -> None:
     jobs = [a_job(f"{queue}{number}", queue=queue) for number in range(3) for queue in ("x", "y", "z")]
-    places = [a_place(uid=job.uid) for job in jobs]
-    origins = {job.uid: DecisionOrigin(a_decision(), a_front(queue=job.queue)) for job in jobs}
-    front = MergedHeads(places, origins, whole=True)
+    positions = [a_position(uid=job.uid) for job in jobs]
+    origins = {job.uid: DecisionOrigin(a_decision(), a_queue_heads(queue=job.queue)) for job in jobs}
+    heads = MergedHeads(positions, origins, whole=True)
 
     def size(waiting: int, *, across: bool) -> int:
         extent = Extent(least=2, across_queues=across, most=16)
-        return len(take_front(front, dict.fromkeys("xyz", waiting), facts_with(*jobs), extent).jobs)
+        return len(take_heads(heads, dict.fromkeys("xyz", waiting), facts_with(*jobs), extent).jobs)
 
     assert size(9, across=False) == 4, "the first queue of which two are known"
     assert size(9, across=True) == 2

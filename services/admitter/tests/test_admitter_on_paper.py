@@ -13,7 +13,7 @@ from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.frontend.capabilities import SHIPPED, SLURM, Capabilities, TieRule
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, QueueState, State, subject_of
 from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument, Tenant
 from fairlead_contracts.snapshot.read import decode_snapshot
@@ -54,14 +54,14 @@ class ClusterOnPaper:
         """The snapshot as it comes out of a file."""
         return decode_snapshot(encode_snapshot(snapshot_of(self.states, self.rulebook.document, NOW)))
 
-    def admitters_plan(self, places: list[Place]) -> SteeringPlan:
+    def admitters_plan(self, positions: list[Position]) -> SteeringPlan:
         """The admitter's plan for the next pass, with this window."""
         queues = list(self.facts.queues.values())
         window = []
-        for rank, place in enumerate(places):
-            job = self.facts.job(place.uid)
+        for rank, position in enumerate(positions):
+            job = self.facts.job(position.uid)
             assert job is not None
-            window.append(Ranked(rank, place, job))
+            window.append(Ranked(rank, position, job))
         class_bands = class_bands_by(self.rulebook.document, queues, self.facts.classes)
         sealed = any(queue.able.ties is TieRule.CHANCE for queue in queues)
         names = [queue.name for queue in queues]
@@ -81,14 +81,14 @@ class ClusterOnPaper:
         return {job.uid: job.level for job in self.facts.queued_jobs()}
 
 
-def on_paper(snapshot: Snapshot) -> tuple[PlannedLevels, list[Place]]:
-    """The plan, and the places of its window."""
+def on_paper(snapshot: Snapshot) -> tuple[PlannedLevels, list[Position]]:
+    """The plan, and the positions of its window."""
     [pool] = order_snapshot(snapshot)
     size = snapshot.policy.window
     jobs = {job.uid: job for job in snapshot.jobs}
-    front = window_of([jobs[place.uid] for place in pool.places], size)
+    heads = window_of([jobs[position.uid] for position in pool.positions], size)
     plan = plan_snapshot_levels(pool, snapshot.jobs, size, steering_of(snapshot, pool.name))
-    return plan, list(pool.places[:front])
+    return plan, list(pool.positions[:heads])
 
 
 def in_pairs(plan: SteeringPlan) -> list[tuple[str, int]]:
@@ -175,8 +175,8 @@ def test_the_levels_on_paper_are_those_that_the_admitter_comes_to(dice: random.R
     if len(passes) == 1:
         assert sorted(paper.writes) == sorted(passes[0])
         if len(cluster.facts.queues) == 1:
-            # Behind the window nobody has a place: there any order of lowering is safe.
-            inside = {place.uid for place in window}
+            # Behind the window nobody has a position: there any order of lowering is safe.
+            inside = {position.uid for position in window}
             assert within(paper.writes, inside) == within(passes[0], inside)
     assert paper.levels == cluster.levels()
     again, _ = on_paper(cluster.snapshot())
@@ -247,7 +247,7 @@ def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(di
     assert paper.withheld == ({("", queues[0].frontend): live} if live else {})
 
 
-def test_a_slurm_that_sorts_equals_by_its_own_factors_has_a_level_for_each_place_on_paper_too() -> None:
+def test_a_slurm_that_sorts_equals_by_its_own_factors_has_a_level_for_each_position_on_paper_too() -> None:
     """The bridge states it so where a priority weight is not 0: the queue's name alone would say that the order is FIFO."""
     by_chance = msgspec.structs.replace(SLURM, ties=TieRule.CHANCE)
     jobs = [a_job(f"{at}", submitted=NOW - 9 + at, queue_time=NOW + at * SECOND) for at in range(3)]
@@ -271,6 +271,6 @@ def test_jobs_of_one_second_in_two_queues_of_kueue_are_kept_apart_by_a_level() -
         ]
         cluster = ClusterOnPaper(document, [a_pool(), *queues, *jobs])
         paper, window = on_paper(cluster.snapshot())
-        assert [place.uid for place in window] == [job.uid for job in jobs]
+        assert [position.uid for position in window] == [job.uid for job in jobs]
         assert [uid for uid, _ in paper.writes] == [job.uid for job in jobs][:levels]
         assert paper.writes == in_pairs(cluster.admitters_plan(window))

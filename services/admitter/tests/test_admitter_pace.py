@@ -1,4 +1,4 @@
-"""Numbers of places that are labelled, rests of a frontend, and lifts for protection."""
+"""Numbers of positions that are labelled, rests of a frontend, and lifts for protection."""
 
 import pytest
 

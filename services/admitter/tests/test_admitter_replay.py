@@ -29,7 +29,7 @@ from fairlead_admitter.observe.watch import Observation
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.frontend.capabilities import KUEUE_PARKING, Capabilities
-from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Front
+from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, QueueHeads
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.state import (
     STATE,
@@ -43,7 +43,7 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
-from fairlead_testkit.builders import NOW, a_document, a_job, a_place, a_pool, a_queue
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_position, a_queue
 from fairlead_testkit.cases import cases
 from fairlead_testkit.hash_seeds import printed_under_other_seeds
 
@@ -83,7 +83,7 @@ class Replica:
 
     def __init__(self, mode: str) -> None:
         self.facts = ClusterFacts("c1")
-        self.fronts = DecisionGate()
+        self.gate = DecisionGate()
         self.policy = PolicyView()
         self.policy.enact(Rulebook(a_document(shards=1, window=WINDOW, mode=mode), 1))
         self.facts.classify(self.policy.granted_class)
@@ -134,7 +134,7 @@ class Replica:
             elif change.before is not None:
                 self.expectations.forget(change.before.uid)
         before, self._seq = self._seq, self._seq + len(states)
-        self.fronts.accept(DECISION.decode(told.decision))
+        self.gate.accept(DECISION.decode(told.decision))
         self._now = (told.seconds, told.wall)
         self._clock.look()
         seen = Observation(
@@ -232,21 +232,23 @@ class ReplicaDay:
         waiting = [*wanted] or [job for job in self._jobs.values() if job.phase is Phase.WAITING]
         if not wanted:
             self._dice.shuffle(waiting)
-        places = [
-            a_place(uid=job.uid, scope=job.scope, id=job.id, use=number * 1000)
+        positions = [
+            a_position(uid=job.uid, scope=job.scope, id=job.id, use=number * 1000)
             for number, job in enumerate(waiting)
         ]
         stuck = {job.uid for job in waiting if apart and job.flavorless}
-        by_front = {among: [one for one in places if (one.uid in stuck) == among] for among in (False, True)}
-        fronts = [
-            Front(
+        by_heads = {
+            among: [one for one in positions if (one.uid in stuck) == among] for among in (False, True)
+        }
+        gate = [
+            QueueHeads(
                 cluster="c1",
                 queue="main",
                 waiting=len(found),
-                places=found[:WINDOW],
+                positions=found[:WINDOW],
                 flavorless=among or msgspec.UNSET,
             )
-            for among, found in by_front.items()
+            for among, found in by_heads.items()
             if found
         ]
         basis = Basis(policy=1, capacity=a_pool().capacity)
@@ -259,7 +261,7 @@ class ReplicaDay:
             at=NOW,
             basis=basis,
             revision={"c1": self._seq},
-            fronts=fronts,
+            queue_heads=gate,
         )
 
 

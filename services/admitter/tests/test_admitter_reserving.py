@@ -20,7 +20,7 @@ from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.reserve.reservation import ReservationState
 from fairlead_runtime.metrics import Metrics
-from fairlead_testkit.builders import NOW, a_job, a_place, a_pool, a_queue
+from fairlead_testkit.builders import NOW, a_job, a_pool, a_position, a_queue
 
 GPU = "nvidia.com/gpu"
 BAND = Band(default=0, lowest=1, highest=1_000_000)
@@ -65,7 +65,7 @@ class Play:
             self.reserving.remember("gpu", line)
             return self.record.take_news()
         waiting = [job for uid in order if (job := self.facts.job(uid)) and job.phase is Phase.WAITING]
-        known = [Ranked(rank, a_place(uid=job.uid), job) for rank, job in enumerate(waiting)]
+        known = [Ranked(rank, a_position(uid=job.uid), job) for rank, job in enumerate(waiting)]
         window, decided = planner.arrange(line, known, 2, self.now)
         assert planner.arrange(line, known, 2, self.now) == (window, decided)  # deciding changes nothing
         self.reserving.remember("gpu", decided)
@@ -224,7 +224,7 @@ def test_a_pass_of_a_held_job_is_taken_back_and_counts_until_its_level_is() -> N
 
 
 def test_what_is_held_in_front_of_the_head_keeps_it_from_a_promise() -> None:
-    """The held job comes back to the place that its level gives it."""
+    """The held job comes back to the position that its level gives it."""
     play, order = a_play()
     play.see(msgspec.structs.replace(waits("stale", 1), phase=Phase.HELD, level=900_000))
     for _ in range(3):

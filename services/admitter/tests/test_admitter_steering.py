@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from fairlead_admitter.apply.barrier import Barrier
 from fairlead_admitter.decide.merged_order import MergedHeads
 from fairlead_admitter.decide.steering import GONE, SteeringPlan, steer, take_back
-from fairlead_admitter.decide.window import Ranked, take_front
+from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import DecisionOrigin
 from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand, common_band
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.window import Extent
-from fairlead_testkit.builders import NOW, a_decision, a_front, a_job, a_place, a_queue
+from fairlead_testkit.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
 
 BAND = Band(default=0, lowest=1, highest=1000)
 ONE_BAND = [ClassBand(band=BAND)]
@@ -54,16 +54,18 @@ class LaggingFrontend:
         self.truth[uid] = msgspec.structs.replace(job, rev=job.rev + 1, **changes)
 
     def plan(self, wanted: Sequence[str], size: int = 100, *, sealed: bool = False) -> SteeringPlan:
-        places = [a_place(uid=uid) for uid in wanted]
-        window = self.window(places, size)
+        positions = [a_position(uid=uid) for uid in wanted]
+        window = self.window(positions, size)
         return steer(window, self.facts, ["main"], self.expectations, ONE_BAND, sealed=sealed)
 
-    def window(self, places: Sequence[Place], size: int, waiting: int = 0, most: int = 0) -> list[Ranked]:
+    def window(
+        self, positions: Sequence[Position], size: int, waiting: int = 0, most: int = 0
+    ) -> list[Ranked]:
         decision = a_decision()
-        origins = {place.uid: DecisionOrigin(decision, a_front()) for place in places}
-        beginning = MergedHeads(list(places), origins, whole=True)
-        return take_front(
-            beginning, {"main": waiting or len(places)}, self.facts, Extent(least=size, most=most or size)
+        origins = {position.uid: DecisionOrigin(decision, a_queue_heads()) for position in positions}
+        beginning = MergedHeads(list(positions), origins, whole=True)
+        return take_heads(
+            beginning, {"main": waiting or len(positions)}, self.facts, Extent(least=size, most=most or size)
         ).jobs
 
     def apply(self, plan: SteeringPlan, most: int = 10**9) -> None:
@@ -156,8 +158,8 @@ def test_jobs_that_no_flavor_takes_fill_no_window_and_get_no_levels() -> None:
     for uid in wanted[:4]:
         cluster.set(uid, flavorless=True)
     cluster.show()
-    places = [a_place(uid=uid) for uid in wanted]
-    assert [ranked.job.uid for ranked in cluster.window(places, 2, waiting=9, most=9)] == wanted[:6]
+    positions = [a_position(uid=uid) for uid in wanted]
+    assert [ranked.job.uid for ranked in cluster.window(positions, 2, waiting=9, most=9)] == wanted[:6]
     cluster.apply(cluster.plan(wanted))
     assert {cluster.truth[uid].level for uid in wanted[:4]} == {0}
     assert [uid for uid in cluster.order() if uid in wanted[4:]] == wanted[4:]
@@ -178,23 +180,23 @@ def test_jobs_that_no_flavor_takes_have_nobody_lifted_over_them_and_keep_no_leve
     ceiling = [ClassBand(band=BAND, ceiling=BAND.highest)]
     cluster.set(wanted[-1], level=BAND.highest + 1)
     cluster.show()
-    window = cluster.window([a_place(uid=wanted[-1])], 100)
+    window = cluster.window([a_position(uid=wanted[-1])], 100)
     writes = steer(window, cluster.facts, ["main"], cluster.expectations, ceiling).writes
     assert [(write.job.uid, write.level) for write in writes] == [(wanted[-1], BAND.default)]
 
 
-def test_a_place_whose_job_waits_no_more_is_skipped() -> None:
+def test_a_position_whose_job_waits_no_more_is_skipped() -> None:
     cluster = LaggingFrontend(some_jobs(5))
     wanted = cluster.order()[::-1]
     cluster.set(wanted[0], phase=Phase.RUNNING)
     cluster.set(wanted[1], phase=Phase.HELD)
     cluster.show()
-    window = cluster.window([a_place(uid=uid) for uid in [*wanted, "unknown"]], 100)
+    window = cluster.window([a_position(uid=uid) for uid in [*wanted, "unknown"]], 100)
     assert [ranked.job.uid for ranked in window] == wanted[2:]
     assert window[0].rank == 2
 
 
-def test_a_job_that_two_shards_place_is_ranked_once_at_its_first_place() -> None:
+def test_a_job_that_two_shards_put_in_line_is_ranked_once_at_its_first_position() -> None:
     cluster = LaggingFrontend(some_jobs(5))
     order = cluster.order()
     plan = cluster.plan([order[4], *order[:4], order[4]])
@@ -223,21 +225,21 @@ def test_a_job_that_left_the_window_goes_back_to_the_default() -> None:
     assert cluster.order()[:3] == moved[:3]
 
 
-def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
+def test_the_window_ends_where_positions_of_a_queue_may_be_missing() -> None:
     facts = ClusterFacts("c1")
     jobs = [a_job(f"{queue}{number}", queue=queue) for number in range(4) for queue in ("p", "q")]
     facts.apply({subject_of(job): job for job in jobs})
     decision = a_decision()
-    places = [a_place(uid=job.uid) for job in jobs]
-    origins = {job.uid: DecisionOrigin(decision, a_front(queue=job.queue)) for job in jobs}
-    origins["elsewhere"] = DecisionOrigin(decision, a_front(cluster="c2", queue="r"))
-    merged = [a_place(uid="elsewhere"), *places]
+    positions = [a_position(uid=job.uid) for job in jobs]
+    origins = {job.uid: DecisionOrigin(decision, a_queue_heads(queue=job.queue)) for job in jobs}
+    origins["elsewhere"] = DecisionOrigin(decision, a_queue_heads(cluster="c2", queue="r"))
+    merged = [a_position(uid="elsewhere"), *positions]
 
     def taken(waiting: dict[str, int]) -> list[str]:
-        window = take_front(MergedHeads(merged, origins, whole=True), waiting, facts, Extent(least=2, most=2))
+        window = take_heads(MergedHeads(merged, origins, whole=True), waiting, facts, Extent(least=2, most=2))
         return [ranked.job.id for ranked in window.jobs]
 
-    # p has more than its two places: its third one may belong before q's second.
+    # p has more than its two positions: its third one may belong before q's second.
     assert taken({"p": 3, "q": 2}) == ["p0", "q0", "p1"]
     assert taken({"p": 2, "q": 3}) == ["p0", "q0", "p1", "q1"]
     assert taken({"p": 2, "q": 2}) == [job.id for job in jobs]

@@ -1,4 +1,4 @@
-"""Answers in words: jobs without a place or behind a promised start, granted classes, admissions out of order, amounts."""
+"""Answers in words: jobs without a position or behind a promised start, granted classes, admissions out of order, amounts."""
 
 from datetime import UTC, datetime
 
@@ -17,20 +17,20 @@ from fairlead_contracts.messages.questions import (
     Promised,
     QueueReply,
     Steering,
-    UnplacedJob,
+    UnrankedJob,
 )
 from fairlead_testkit.builders import a_queue_reply
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def test_jobs_that_have_no_place_are_told_with_the_reason_though_nobody_waits() -> None:
+def test_jobs_that_have_no_position_are_told_with_the_reason_though_nobody_waits() -> None:
     [pool] = a_queue_reply().pools
-    told = UnplacedJob(
+    told = UnrankedJob(
         job="team-a/gang", tenant="team-a", why="has its quota; admission check gang-fit is Pending"
     )
     idle = msgspec.structs.replace(
-        pool, waiting=0, places=[], silent_shards=[], steering=[], unplaced=3, unplaced_first=[told]
+        pool, waiting=0, positions=[], silent_shards=[], steering=[], unranked=3, unranked_first=[told]
     )
     assert queue_view(msgspec.structs.replace(a_queue_reply(), pools=[idle])).splitlines() == [
         "Nobody waits in line.",
@@ -39,7 +39,7 @@ def test_jobs_that_have_no_place_are_told_with_the_reason_though_nobody_waits() 
         "  · team-a/gang: has its quota; admission check gang-fit is Pending",
         "  … and 2 more (`fairlead explain JOB` says why)",
     ]
-    beside = msgspec.structs.replace(pool, unplaced=1, unplaced_first=[told])
+    beside = msgspec.structs.replace(pool, unranked=1, unranked_first=[told])
     assert "1 job does not run now, and has no place" in queue_view(
         msgspec.structs.replace(a_queue_reply(), pools=[beside])
     )
@@ -47,9 +47,9 @@ def test_jobs_that_have_no_place_are_told_with_the_reason_though_nobody_waits() 
 
 def test_tasks_behind_the_window_of_an_array_are_not_told_twice() -> None:
     [pool] = a_queue_reply().pools
-    array = UnplacedJob(job="team-a/7", tenant="team-a", why="197 tasks of this array", tasks=197)
-    held = UnplacedJob(job="team-a/8", tenant="team-a", why="its user holds it")
-    behind = msgspec.structs.replace(pool, unplaced=198, unplaced_first=[array, held])
+    array = UnrankedJob(job="team-a/7", tenant="team-a", why="197 tasks of this array", tasks=197)
+    held = UnrankedJob(job="team-a/8", tenant="team-a", why="its user holds it")
+    behind = msgspec.structs.replace(pool, unranked=198, unranked_first=[array, held])
     shown = queue_view(msgspec.structs.replace(a_queue_reply(), pools=[behind]))
     assert "198 jobs do not run now" in shown
     assert "team-a/7: 197 tasks" in shown
@@ -93,11 +93,11 @@ def test_jobs_whose_check_nobody_answers_are_told_with_what_lets_them_start() ->
 
 
 def test_jobs_whose_queue_leads_nowhere_are_told_whether_or_not_others_wait() -> None:
-    first = [UnplacedJob(job="team-a/stray", tenant="team-a", why="no LocalQueue 'typo' in namespace team-a")]
+    first = [UnrankedJob(job="team-a/stray", tenant="team-a", why="no LocalQueue 'typo' in namespace team-a")]
     for pools in (
         [],
-        [PoolQueue(pool="gpu", waiting=0, places=[])],
-        [PoolQueue(pool="gpu", waiting=1, places=[])],
+        [PoolQueue(pool="gpu", waiting=0, positions=[])],
+        [PoolQueue(pool="gpu", waiting=1, positions=[])],
     ):
         text = queue_view(QueueReply(at=NOW, pools=pools, nowhere=3, nowhere_first=first))
         assert text.endswith(
@@ -112,10 +112,10 @@ def test_a_wide_queue_says_who_granted_a_class_to_a_job_when_and_why() -> None:
     approved = Approval(job_class="urgent", by="ann", why="demo at noon", since=NOW)
     reply = a_queue_reply()
     [pool] = reply.pools
-    first, *others = pool.places
-    places = [msgspec.structs.replace(first, approved=approved), *others]
-    queue = msgspec.structs.replace(reply, pools=[msgspec.structs.replace(pool, places=places)])
-    job = f"{first.place.scope}/{first.place.id}"
+    first, *others = pool.positions
+    positions = [msgspec.structs.replace(first, approved=approved), *others]
+    queue = msgspec.structs.replace(reply, pools=[msgspec.structs.replace(pool, positions=positions)])
+    job = f"{first.position.scope}/{first.position.id}"
     told = f"  · {job} is urgent, granted to it by ann since 2026-11-21 12:00 UTC (demo at noon)"
     assert queue_view(queue, approvals=True).splitlines()[-1] == told
     assert told not in queue_view(queue)

@@ -49,7 +49,7 @@ def test_a_shown_file_is_read(text: str, tmp_path: Path) -> None:
         return
     whole = yaml.safe_dump({**AROUND, **shown}).encode()
     pools = order(parse(whole, name="policy.md", is_yaml=True), levels="queues" in shown)
-    assert sum(len(one.pool.places) for one in pools) == len(shown.get("jobs", ()))
+    assert sum(len(one.pool.positions) for one in pools) == len(shown.get("jobs", ()))
 
 
 def test_the_shown_table_comes_from_the_shown_snapshot() -> None:

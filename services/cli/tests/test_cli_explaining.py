@@ -61,16 +61,16 @@ def test_the_same_as_data() -> None:
     ended = explain("train", "-o", "json")
     [found] = json.loads(ended.stdout)["found"]
     assert (found["rank"], found["waiting"], found["place"]["id"]) == (3, 4, "train")
-    prospects = found["prospects"]
-    assert prospects["makeup"]["running"] == {GPU: "20"}
-    assert [one["term"] for one in prospects["nearest"]] == ["share", "share", "class"]
-    ends = [move for move in prospects["moves"] if move["cause"] == "ends"]
+    what_if = found["prospects"]
+    assert what_if["makeup"]["running"] == {GPU: "20"}
+    assert [one["term"] for one in what_if["nearest"]] == ["share", "share", "class"]
+    ends = [move for move in what_if["moves"] if move["cause"] == "ends"]
     assert [(move["passed_id"], move["amounts"]) for move in ends] == [
         ("second", {GPU: "11334m"}),
         ("first", {GPU: "12001m"}),
     ]
-    assert prospects["room"]["missing"] == {GPU: "2"}
-    assert prospects["room"]["in_turn"] == {GPU: "13"}
+    assert what_if["room"]["missing"] == {GPU: "2"}
+    assert what_if["room"]["in_turn"] == {GPU: "13"}
 
 
 def test_a_job_that_does_not_wait_is_said() -> None:

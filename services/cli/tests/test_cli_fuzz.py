@@ -56,7 +56,7 @@ def check(snapshot: Snapshot) -> None:
     assert sorted(listed) == sorted(job.id for job in snapshot.jobs)
     assert len(lines) >= len(listed)
     assert [line["rank"] for pool in told["pools"] for line in pool["order"]] == [
-        rank for one in planned for rank in range(len(one.pool.places))
+        rank for one in planned for rank in range(len(one.pool.positions))
     ]
 
 

@@ -1,4 +1,4 @@
-"""`fairlead order` prints from columns, to the byte what it prints from places, one by one."""
+"""`fairlead order` prints from columns, to the byte what it prints from positions, one by one."""
 
 import random
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ CAP_HOURS = 200.005
 
 
 def one_by_one(planned: PlannedPool) -> PlannedPool:
-    """The same with its places as objects."""
-    places = list(planned.pool.places)
-    return msgspec.structs.replace(planned, pool=msgspec.structs.replace(planned.pool, places=places))
+    """The same with its positions as objects."""
+    positions = list(planned.pool.positions)
+    return msgspec.structs.replace(planned, pool=msgspec.structs.replace(planned.pool, positions=positions))
 
 
 def entries(document: PlainDocument, key: str) -> list[PlainDocument]:
@@ -59,7 +59,7 @@ def a_right_snapshot(rng: random.Random) -> Snapshot | None:
 
 @given(st.integers(0, 2**32).map(random.Random), st.booleans())
 @settings(max_examples=cases())
-def test_columns_and_places_print_the_same(rng: random.Random, levels: bool) -> None:
+def test_columns_and_positions_print_the_same(rng: random.Random, levels: bool) -> None:
     snapshot = a_right_snapshot(rng)
     if snapshot is None:
         return

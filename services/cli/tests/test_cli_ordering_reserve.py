@@ -208,7 +208,7 @@ def test_the_order_keeps_classes_apart_and_passes_stay_in_the_window(case: tuple
     assert {classes[one] for one in found.reserve.passing} <= {classes[head]}
     assert promised or not found.reserve.passing
     [plain] = order(msgspec.structs.replace(snapshot, policy=ADVISE), levels=False)
-    line = [place.id for place in plain.pool.places]
+    line = [position.id for position in plain.pool.positions]
     assert all(line.index(one) - line.index(head) < window for one in found.reserve.passing)
 
 

@@ -26,7 +26,7 @@ from fairlead_cli.policy.history import OperatorWord
 from fairlead_cli.printing import as_text, print_stream
 from fairlead_cli.published import published
 from fairlead_contracts.messages.control import Mode
-from fairlead_contracts.messages.decisions import EffectiveJob, Place, TenantShare, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, TenantShare, Within
 from fairlead_contracts.messages.explanations import (
     Counterfactual,
     Neighbour,
@@ -44,7 +44,7 @@ from fairlead_contracts.messages.questions import (
     PoolQueue,
     PoolTenants,
     QueueReply,
-    RankedPlace,
+    RankedPosition,
     Shortfall,
     Steering,
     TenantLine,
@@ -56,7 +56,7 @@ SCHEMA = Path(__file__).parents[3] / "docs" / "output.schema.json"
 GPU = "nvidia.com/gpu"
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SUBMITTED = 1_795_258_800_000_000
-PLACE = Place(
+POSITION = Position(
     uid="u1",
     scope="team-a",
     id="train",
@@ -80,17 +80,17 @@ STEERING = Steering(
     enforcement="exact",
     adherence=Adherence(since=AT, admissions=5, missed=1, idle={GPU: 90_000.0}),
 )
-RANKED = RankedPlace(
-    rank=0, place=PLACE, share=0.5, entitled=1.0, approved=Approval(job_class="urgent", by="ada")
+RANKED = RankedPosition(
+    rank=0, position=POSITION, share=0.5, entitled=1.0, approved=Approval(job_class="urgent", by="ada")
 )
 STANDING = TenantShare(
     tenant="team-a", weight=3.0, entitled=0.5, use={GPU: 32_000}, share=0.5, dominant=GPU, waiting=1, running=4,
     past={GPU: 500},
 )  # fmt: skip
-PROSPECTS = WhatIf(
-    makeup=ShareBreakdown(tenant="team-a", weight=3.0, running={GPU: 32_000}, shares={GPU: 1.0}),
+WHAT_IF = WhatIf(
+    breakdown=ShareBreakdown(tenant="team-a", weight=3.0, running={GPU: 32_000}, shares={GPU: 1.0}),
     nearest=[Neighbour(uid="u2", scope="b", id="other", tenant="b", job_class="normal", term="share")],
-    moves=[
+    counterfactuals=[
         Counterfactual(cause="ends", amounts={GPU: 1000}, at=AT),
         Counterfactual(cause="class", job_class="urgent"),
     ],
@@ -98,7 +98,7 @@ PROSPECTS = WhatIf(
 )
 EXAMPLES: dict[str, msgspec.Struct] = {
     "queue": QueueReply(
-        at=AT, pools=[PoolQueue(pool="gpu", waiting=1, places=[RANKED], steering=[STEERING])]
+        at=AT, pools=[PoolQueue(pool="gpu", waiting=1, positions=[RANKED], steering=[STEERING])]
     ),
     "tenants": TenantsReply(
         at=AT,
@@ -120,9 +120,9 @@ EXAMPLES: dict[str, msgspec.Struct] = {
                 uid="u1",
                 phase="waiting",
                 queue="lq",
-                place=PLACE,
+                position=POSITION,
                 ahead=[AheadOf(tenant="b", jobs=2)],
-                prospects=PROSPECTS,
+                what_if=WHAT_IF,
                 shortfalls=[
                     Shortfall(answer="no-quota", term=GPU, wanted=8000, most=2000, who="gpu"),
                     Shortfall(
@@ -143,12 +143,12 @@ EXAMPLES: dict[str, msgspec.Struct] = {
                 phase="waiting",
                 queue="",
                 pool="gpu",
-                place=PLACE,
+                position=POSITION,
                 rank=1,
                 waiting=2,
                 ahead=[AheadOf(tenant="b", jobs=1)],
                 standing=STANDING,
-                prospects=PROSPECTS,
+                what_if=WHAT_IF,
                 reasons=["It waits."],
             )
         ],
@@ -205,10 +205,14 @@ def test_the_page_of_the_schema_is_up_to_date() -> None:
 def test_every_value_has_its_unit() -> None:
     [pool] = json.loads(as_text(published(EXAMPLES["queue"]), "json"))["pools"]
     [ranked] = pool["places"]
-    place = ranked["place"]
-    assert place["demand"] == {GPU: "8", "memory": "64Gi", "cpu": "500m"}
-    assert (place["use"], place["class"], place["submitted"]) == ("32500m", "urgent", "2026-11-21T11:00:00Z")
-    assert (place["lifted"]["use"], place["within"][0]["use"]) == ("1500m", "8")
+    position = ranked["place"]
+    assert position["demand"] == {GPU: "8", "memory": "64Gi", "cpu": "500m"}
+    assert (position["use"], position["class"], position["submitted"]) == (
+        "32500m",
+        "urgent",
+        "2026-11-21T11:00:00Z",
+    )
+    assert (position["lifted"]["use"], position["within"][0]["use"]) == ("1500m", "8")
     assert ranked["approved"]["class"] == "urgent"
     assert pool["steering"][0]["adherence"]["idle_unit_seconds"] == {GPU: 90.0}
     [found] = json.loads(as_text(published(EXAMPLES["explain"]), "json"))["found"]

@@ -8,11 +8,11 @@ from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import demand
 from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
 from fairlead_testkit.builders import (
-    a_place,
     a_pool_queue,
     a_pool_tenants,
+    a_position,
     a_queue_reply,
-    a_ranked_place,
+    a_ranked_position,
     a_tenant_line,
     a_tenant_share,
     a_tenants_reply,
@@ -29,9 +29,9 @@ def test_shares_over_weights_are_no_parts_of_the_pool() -> None:
     pool = a_pool_tenants(tenants=[a_tenant_line(standing=heavy, tag=0.25)], divide_by="weight")
     text = tenants_view(a_tenants_reply(pools=[pool]))
     assert "over its weight" in text
-    queue = a_pool_queue(places=[a_ranked_place(entitled=3.0)], divide_by="weight")
+    queue = a_pool_queue(positions=[a_ranked_position(entitled=3.0)], divide_by="weight")
     text += queue_view(a_queue_reply(pools=[queue]), columns=160)
-    found = an_explanation(standing=heavy, divide_by="weight", rank=0, waiting=1, place=a_place())
+    found = an_explanation(standing=heavy, divide_by="weight", rank=0, waiting=1, position=a_position())
     text += explain_text(an_explain_reply(found=[found]))
     for false in ("300.0%", "entitled", "of its part", "under its share"):
         assert false not in text
@@ -48,7 +48,7 @@ def test_shares_over_weights_are_no_parts_of_the_pool() -> None:
 def test_in_a_tree_the_queue_says_whose_entitlement_it_shows(
     divide_by: str | msgspec.UnsetType, said: str
 ) -> None:
-    below = a_pool_queue(places=[a_ranked_place(place=a_place(top="org-a"))], divide_by=divide_by)
+    below = a_pool_queue(positions=[a_ranked_position(position=a_position(top="org-a"))], divide_by=divide_by)
     assert said in queue_view(a_queue_reply(pools=[below]), columns=160)
     flat = a_pool_queue(divide_by=divide_by)
     assert "at the top of its tree" not in queue_view(a_queue_reply(pools=[flat]), columns=160)
@@ -63,7 +63,7 @@ def test_parts_of_many_are_told_as_people_count() -> None:
 def test_of_two_resources_it_is_said_how_much_of_which_is_free() -> None:
     room = RoomForecast(free={GPU: 0, "cpu": 4000}, missing={GPU: 8000, "cpu": 1000})
     waits = an_explanation(
-        rank=5, waiting=40, place=a_place(demand={GPU: 8000, "cpu": 5000}), prospects=WhatIf(room=room)
+        rank=5, waiting=40, position=a_position(demand={GPU: 8000, "cpu": 5000}), what_if=WhatIf(room=room)
     )
     assert headline(waits) == (
         "Waiting, 6th of 40: needs 8 gpu and 5 cpu, of which no gpu and 4 cpu are free."
@@ -71,9 +71,9 @@ def test_of_two_resources_it_is_said_how_much_of_which_is_free() -> None:
 
 
 def test_what_no_node_has_room_for_does_not_fit_now() -> None:
-    prospects = WhatIf(room=RoomForecast(free={GPU: 9000}))
+    what_if = WhatIf(room=RoomForecast(free={GPU: 9000}))
     waits = an_explanation(
-        rank=5, waiting=40, place=a_place(), prospects=prospects, no_room=["no card has 16000 MiB"]
+        rank=5, waiting=40, position=a_position(), what_if=what_if, no_room=["no card has 16000 MiB"]
     )
     assert (
         headline(waits)

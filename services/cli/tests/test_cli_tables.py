@@ -25,17 +25,17 @@ from fairlead_contracts.messages.questions import (
     Explanation,
     Promised,
     QueueReply,
-    RankedPlace,
+    RankedPosition,
     Steering,
     TenantsReply,
 )
 from fairlead_testkit.builders import (
-    a_place,
     a_pool_queue,
     a_pool_tenants,
+    a_position,
     a_queue_reply,
     a_queued_event,
-    a_ranked_place,
+    a_ranked_position,
     a_started_event,
     a_tenant_line,
     a_tenant_share,
@@ -47,7 +47,7 @@ from fairlead_testkit.builders import (
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
-PLACE = a_place(
+POSITION = a_position(
     uid="u1",
     id="train [red]",
     job_class="urgent",
@@ -69,21 +69,21 @@ TENANTS = a_tenants_reply(
 )
 
 
-def ranked(**changes: object) -> RankedPlace:
-    return a_ranked_place(**{"place": PLACE, "share": 0.125, "entitled": 0.5} | changes)
+def ranked(**changes: object) -> RankedPosition:
+    return a_ranked_position(**{"position": POSITION, "share": 0.125, "entitled": 0.5} | changes)
 
 
-def queue_of(*places: RankedPlace, **pool: object) -> QueueReply:
+def queue_of(*positions: RankedPosition, **pool: object) -> QueueReply:
     """A pool in which seven wait, the first of all unless others are named."""
-    found = {"pool": "gpu", "waiting": 7, "places": list(places or [ranked()])} | pool
+    found = {"pool": "gpu", "waiting": 7, "positions": list(positions or [ranked()])} | pool
     return a_queue_reply(at=NOW, pools=[a_pool_queue(**found)])
 
 
 def waits(*, room: RoomForecast | None = None, **changes: object) -> Explanation:
     """The explanation of a job that waits, the sixth of forty."""
     plain = an_explanation(
-        cluster="sim", id="train", uid="u1", pool="gpu", tenant="team-a", rank=5, waiting=40, place=PLACE,
-        standing=STANDING, level=12, prospects=WhatIf(room=room),
+        cluster="sim", id="train", uid="u1", pool="gpu", tenant="team-a", rank=5, waiting=40, position=POSITION,
+        standing=STANDING, level=12, what_if=WhatIf(room=room),
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
 
@@ -92,7 +92,7 @@ def explained(found: Explanation, *, verbose: bool = False) -> str:
     return explain_text(an_explain_reply(at=NOW, found=[found]), verbose=verbose)
 
 
-def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
+def test_the_queue_shows_positions_reasons_and_what_is_missing() -> None:
     text = queue_view(queue_of(silent_shards=[3]))
     for part in (
         "pool gpu: 7 waiting",
@@ -118,10 +118,10 @@ def test_what_an_answer_leaves_out_is_said_with_how_to_see_it() -> None:
     )
     assert end("team-a", more=3, most=200) == "… and 3 more of team-a (--limit N shows up to 200)"
     assert "more" not in end("team-a", more=0, most=200), "the others are not counted as left out"
-    assert end("team-b", places=[], most=200) == "No job of team-b waits here."
+    assert end("team-b", positions=[], most=200) == "No job of team-b waits here."
 
 
-def test_a_place_says_why_the_one_above_goes_first() -> None:
+def test_a_position_says_why_the_one_above_goes_first() -> None:
     second = ranked(rank=1, why="it has waited longer, worth 3.0 %")
     lines = queue_view(queue_of(ranked(), second, ranked(rank=700)), columns=160).splitlines()
     assert lines[1].rstrip().endswith("the one above goes first because")
@@ -134,7 +134,7 @@ def test_a_place_says_why_the_one_above_goes_first() -> None:
 def test_names_of_jobs_are_whole_however_narrow_the_terminal_is(columns: int) -> None:
     name = "job-with-a-long-name-0123456789"
     why = "its tenant comes to 97.0 % of its part, this one's to 100.0 %"
-    queue = queue_of(ranked(place=msgspec.structs.replace(PLACE, id=name), why=why))
+    queue = queue_of(ranked(position=msgspec.structs.replace(POSITION, id=name), why=why))
     frame = dashboard("top", tenants=TENANTS, queue=queue, pulse=Pulse(), columns=columns)
     text = f"{queue_view(queue, columns=columns)}\n{frame}"
     assert text.count(name) == 2
@@ -150,7 +150,7 @@ def test_a_name_longer_than_its_column_stands_on_a_line_of_its_own_and_the_other
     why = "its tenant comes to 97.0 % of its part, this one's to 100.0 %"
     queue = queue_of(
         *(
-            ranked(rank=rank, place=msgspec.structs.replace(PLACE, id=name), why=why)
+            ranked(rank=rank, position=msgspec.structs.replace(POSITION, id=name), why=why)
             for rank, name in enumerate(["short", long])
         )
     )
@@ -189,7 +189,7 @@ def test_shares_say_of_what_they_are_and_large_ones_are_counted_not_written_in_p
 
 def test_an_empty_queue_says_so() -> None:
     assert "No pool is known yet, so no job is" in queue_view(QueueReply(at=NOW, pools=[]))
-    assert queue_view(queue_of(waiting=0, places=[])) == "Nobody waits."
+    assert queue_view(queue_of(waiting=0, positions=[])) == "Nobody waits."
 
 
 def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobody_waits() -> None:
@@ -204,7 +204,7 @@ def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobo
         promised=promised,
     )
     some = queue_of(steering=[steering])
-    for queue in (some, queue_of(steering=[steering], waiting=0, places=[])):
+    for queue in (some, queue_of(steering=[steering], waiting=0, positions=[])):
         text = " ".join(queue_view(queue).split())
         for told in (
             "sim: what stands here may be old: the API server has said nothing of jobs for 40 s",
@@ -396,7 +396,7 @@ def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
     queue = queue_of(ranked(owner="Job/known"), steering=[KUEUE])
     [pool] = TENANTS.pools
     tenants = TenantsReply(at=NOW, pools=[msgspec.structs.replace(pool, steering=[KUEUE])])
-    idle = queue_of(waiting=0, places=[], steering=[KUEUE])
+    idle = queue_of(waiting=0, positions=[], steering=[KUEUE])
     frame = dashboard("Fairlead", tenants=tenants, queue=queue, pulse=Pulse())
     for view in (queue_view(queue), tenants_view(tenants), frame, queue_view(idle)):
         text = view
@@ -425,7 +425,7 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     unsafe = msgspec.structs.replace(
         KUEUE, withheld="a level could stop a running job", levels_left=3, preemptions_by_left_levels=2
     )
-    text = queue_view(queue_of(waiting=0, places=[], steering=[unsafe]))
+    text = queue_view(queue_of(waiting=0, positions=[], steering=[unsafe]))
     assert "lab: nothing is written: a level could stop a running job" in text
     stopped = "lab: 2 running jobs were stopped for others while levels stood that should have been gone"
     assert stopped in " ".join(text.split())
@@ -460,7 +460,7 @@ def test_a_bar_marks_the_entitlement_inside_and_outside() -> None:
 
 
 def test_a_reason_names_the_share_before_the_job() -> None:
-    assert reason(PLACE) == "is at 25.00% of its part of gpu"
+    assert reason(POSITION) == "is at 25.00% of its part of gpu"
 
 
 A1 = EffectiveJob(uid="u-a1", id="a1", job_class="normal", dominant="cpu", use=10, submitted=0)
@@ -471,11 +471,11 @@ A1 = EffectiveJob(uid="u-a1", id="a1", job_class="normal", dominant="cpu", use=1
     [
         ({"top": "org"}, "is below org, which is at 25.00% of its part of gpu"),
         (
-            {"top": "org", "position": 1, "effective": A1},
+            {"top": "org", "own_rank": 1, "effective": A1},
             "is below org, which is at 25.00% of its part of gpu; behind a1, which org serves first",
         ),
         (
-            {"position": 1, "effective": A1},
+            {"own_rank": 1, "effective": A1},
             "is at 25.00% of its part of gpu; behind a1, which it serves first",
         ),
         (
@@ -494,16 +494,16 @@ A1 = EffectiveJob(uid="u-a1", id="a1", job_class="normal", dominant="cpu", use=1
     ],
 )
 def test_a_reason_names_whose_share_it_is_and_the_one_cause(changed: dict[str, object], words: str) -> None:
-    assert reason(msgspec.structs.replace(PLACE, **changed)) == words
+    assert reason(msgspec.structs.replace(POSITION, **changed)) == words
 
 
 def test_a_reason_beyond_the_cap_goes_by_the_clock_where_that_is_known() -> None:
-    place = msgspec.structs.replace(
-        PLACE, position=2, effective=A1, effective_late=msgspec.structs.replace(A1, id="a0")
+    position = msgspec.structs.replace(
+        POSITION, own_rank=2, effective=A1, effective_late=msgspec.structs.replace(A1, id="a0")
     )
-    assert reason(place).endswith("; behind a1 or a0, which it serves first")
-    assert reason(place, A1).endswith("; behind a1, which it serves first")
-    assert reason(place, place) == "is at 25.00% of its part of gpu"
+    assert reason(position).endswith("; behind a1 or a0, which it serves first")
+    assert reason(position, A1).endswith("; behind a1, which it serves first")
+    assert reason(position, position) == "is at 25.00% of its part of gpu"
 
 
 def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
@@ -522,5 +522,5 @@ def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
     assert "uses" not in text
     tenant = next(line for line in text.splitlines() if line.startswith("team-a"))
     assert "·" in tenant
-    place = next(line for line in text.splitlines() if "train [red]" in line)
-    assert place.endswith("  first")
+    shown = next(line for line in text.splitlines() if "train [red]" in line)
+    assert shown.endswith("  first")

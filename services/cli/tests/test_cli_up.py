@@ -259,13 +259,13 @@ def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
         after = instance.ask("queue", "-o", "json", "--limit", "0").stdout
         if not (before and after) or (snapshot.returncode, snapshot.stderr) != (0, ""):
             return None
-        places, again = (json.loads(answer)["pools"][0]["places"] for answer in (before, after))
-        of_these = [place for place in places if place["place"]["id"].startswith("paper")]
-        return (places, snapshot.stdout) if len(of_these) > 7 and places == again else None
+        positions, again = (json.loads(answer)["pools"][0]["places"] for answer in (before, after))
+        of_these = [position for position in positions if position["place"]["id"].startswith("paper")]
+        return (positions, snapshot.stdout) if len(of_these) > 7 and positions == again else None
 
     found = until(taken, READY_SECONDS, "a snapshot of one order")
     assert found is not None
-    places, snapshot = found
+    positions, snapshot = found
     assert [queue["frontend"] for queue in json.loads(snapshot)["queues"]] == ["sim"]
     ordered = instance.ask("order", "-", "-o", "json", "--levels", text=snapshot)
     assert ordered.returncode == 0, ordered.stderr
@@ -273,11 +273,11 @@ def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
     names = {job.get("uid", job["id"]): job["id"] for job in json.loads(snapshot)["jobs"]}
     wanted = [
         (
-            place["rank"],
-            names[place["place"]["uid"]],
-            *(place["place"][name] for name in ("tenant", "tag", "key")),
+            position["rank"],
+            names[position["place"]["uid"]],
+            *(position["place"][name] for name in ("tenant", "tag", "key")),
         )
-        for place in places
+        for position in positions
     ]
     assert [
         (job["rank"], job["id"], job["tenant"], job["tag"], job["key"]) for job in pool["order"]

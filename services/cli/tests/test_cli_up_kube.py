@@ -93,12 +93,12 @@ def test_it_examines_the_cluster_steers_it_and_answers(with_gang_fit: KubeLab, t
             lambda: things.condition(crowded.api.get(GANG_FIT), "Active"), 60, "the check is claimed"
         )
         crowded.until(lambda: boosts(crowded), 60, "a level is written")
-        places = crowded.until(lambda: fair(instance), 60, "the order is the fair one")
+        positions = crowded.until(lambda: fair(instance), 60, "the order is the fair one")
         crowded.until(
             lambda: "weight" in instance.ask("tenants", "--pool", "kubelab/up-gpus").stdout, 60, "tenants"
         )
 
-        last = places[-1]["place"]
+        last = positions[-1]["place"]
         job = f"{last['scope']}/{last['id']}"
         refused = instance.ask("approve", job, "--class", "gold")
         assert refused.returncode == 2, refused.stderr
@@ -129,19 +129,21 @@ def test_it_examines_the_cluster_steers_it_and_answers(with_gang_fit: KubeLab, t
 def queue(instance: LocalInstance) -> list[KubeObject]:
     """The waiting jobs; none where no scorer answered in time."""
     said = instance.ask("queue", "--pool", "kubelab/up-gpus", "-o", "json").stdout
-    places: list[KubeObject] = json.loads(said)["pools"][0]["places"] if said else []
-    return places
+    positions: list[KubeObject] = json.loads(said)["pools"][0]["places"] if said else []
+    return positions
 
 
 def fair(instance: LocalInstance) -> list[KubeObject]:
     """The waiting jobs, once all are there with the tenants in turn: a scorer may have stood still before."""
-    places = queue(instance)
-    return places if [place["place"]["tenant"] for place in places] == ["up-b", "up-a"] * 3 else []
+    positions = queue(instance)
+    return (
+        positions if [position["place"]["tenant"] for position in positions] == ["up-b", "up-a"] * 3 else []
+    )
 
 
 def first(instance: LocalInstance) -> str:
     """The uid of who is next; empty where nobody says."""
-    uids: list[str] = [place["place"]["uid"] for place in queue(instance)]
+    uids: list[str] = [position["place"]["uid"] for position in queue(instance)]
     return uids[0] if uids else ""
 
 

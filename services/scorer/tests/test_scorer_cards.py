@@ -16,7 +16,7 @@ from fairlead_contracts.frontend.cards import (
     VGPUS,
     CardState,
 )
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import (
     JobShape,
     JobState,
@@ -67,9 +67,9 @@ def asking(name: str, gpus: int = 1, *, pods: int = 1, scope: str = "a", **parts
 
 
 def weighs(cache: ClusterCache, uid: str) -> dict[str, int]:
-    place = cache.pools["c1/gpu"].place(uid, NOW)
-    assert place is not None
-    return place.demand
+    position = cache.pools["c1/gpu"].position(uid, NOW)
+    assert position is not None
+    return position.demand
 
 
 QUOTA = a_pool(capacity={"cpu": 64_000, VGPUS: 40_000})
@@ -296,12 +296,14 @@ def test_step_by_step_from_scratch_and_on_paper_the_order_is_the_same(
     for name, expected in whole.pools.items():
         assert steps.pools[name].rules == expected.rules
         assert steps.pools[name].order_at(NOW).uids() == expected.order_at(NOW).uids()
-        live = [expected.place(uid, NOW) for uid in expected.order_at(NOW).uids()]
+        live = [expected.position(uid, NOW) for uid in expected.order_at(NOW).uids()]
         paper = ordered[name]
-        assert list(map(_nameless, paper.places)) == [_nameless(place) for place in live if place is not None]
+        assert list(map(_nameless, paper.positions)) == [
+            _nameless(position) for position in live if position is not None
+        ]
         assert paper.rules.saturated == expected.rules.saturated
 
 
-def _nameless(place: Place) -> Place:
+def _nameless(position: Position) -> Position:
     """A snapshot says of two jobs of one name which is which."""
-    return msgspec.structs.replace(place, id="")
+    return msgspec.structs.replace(position, id="")

@@ -11,7 +11,7 @@ from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import Content, decide
-from fairlead_scorer.query.words import unplaced
+from fairlead_scorer.query.words import unranked
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import (
     NOW,
@@ -21,8 +21,8 @@ from fairlead_testkit.builders import (
     a_job,
     a_mark,
     a_node,
-    a_place,
     a_pool,
+    a_position,
     a_queue,
 )
 
@@ -72,20 +72,20 @@ def contents(cache: ClusterCache, now: int = NOW) -> dict[tuple[str, int], Conte
 def order(cache: ClusterCache, pool: str) -> list[str]:
     found = cache.pools[pool]
     return [
-        place.id
+        position.id
         for shard in range(found.shards)
-        for front in decide(found, shard, NOW).fronts
-        for place in front.places
+        for heads in decide(found, shard, NOW).queue_heads
+        for position in heads.positions
     ]
 
 
 def tenants_waiting(cache: ClusterCache, pool: str = "c1/gpu") -> list[str]:
     found = cache.pools[pool]
     return [
-        place.tenant
+        position.tenant
         for shard in range(found.shards)
-        for front in decide(found, shard, NOW).fronts
-        for place in front.places
+        for heads in decide(found, shard, NOW).queue_heads
+        for position in heads.positions
     ]
 
 
@@ -203,7 +203,7 @@ def test_of_two_that_say_they_carry_one_job_out_one_counts_as_it() -> None:
     assert use(cache, "same", "team-a")["nvidia.com/gpu"] == 2000
 
 
-def test_of_an_array_the_tasks_inside_its_window_have_a_place_each() -> None:
+def test_of_an_array_the_tasks_inside_its_window_have_a_position_each() -> None:
     array = a_job("7", uid="s-7", gpu=1, array=JobArray(tasks=200, window=[3, 4, 9]))
     cache = a_cache(*CLUSTER, array, a_job("9", submitted=NOW + 1))
     assert order(cache, "c1/gpu") == ["7_3", "7_4", "7_9", "9"]
@@ -217,11 +217,11 @@ def test_of_an_array_the_tasks_inside_its_window_have_a_place_each() -> None:
     assert order(cache, "c1/gpu") == ["9"]
 
 
-def test_tasks_behind_the_window_of_an_array_have_no_place_and_are_counted() -> None:
+def test_tasks_behind_the_window_of_an_array_have_no_position_and_are_counted() -> None:
     def behind(cache: ClusterCache) -> list[tuple[str, int, str]]:
         return [
-            (one.id, one.array.tasks, unplaced(one))
-            for one in cache.unplaced_in("c1/gpu", None)
+            (one.id, one.array.tasks, unranked(one))
+            for one in cache.unranked_in("c1/gpu", None)
             if one.array is not None
         ]
 
@@ -318,21 +318,21 @@ def test_a_job_is_found_by_its_one_name_and_by_what_others_call_it() -> None:
         assert cache.find(f"team-b/{name}") == []
 
 
-def test_places_are_called_as_people_call_the_jobs_and_so_are_those_that_hold_them_back() -> None:
+def test_positions_are_called_as_people_call_the_jobs_and_so_are_those_that_hold_them_back() -> None:
     jobs = [a_job(f"job-{name}-1f2e3", uid=name, owner=f"Job/{name}") for name in ("first", "second")]
     cache = a_cache(*CLUSTER, *jobs, a_job("plain", uid="plain"))
     effective_job = EffectiveJob(
         uid="first", id="job-first-1f2e3", job_class="normal", dominant="cpu", use=1, submitted=0
     )
     within = Within(tenant="team-a", dominant="cpu", use=1, tag=1.0, effective=effective_job)
-    place = a_place(uid="second", id="job-second-1f2e3", effective=effective_job, within=[within])
-    called = cache.called(place)
+    position = a_position(uid="second", id="job-second-1f2e3", effective=effective_job, within=[within])
+    called = cache.called(position)
     assert called.id == "second"
     assert called.effective is not None
     assert called.effective.id == "first"
     assert called.within[0].effective is not None
     assert called.within[0].effective.id == "first"
-    plain = a_place(uid="plain", id="plain")
+    plain = a_position(uid="plain", id="plain")
     assert cache.called(plain) is plain
 
 

@@ -6,8 +6,8 @@ from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.explanations import Neighbour, WhatIf
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_scorer.query.concealing import concealed, concealed_place
-from fairlead_testkit.builders import a_place
+from fairlead_scorer.query.concealing import concealed, concealed_position
+from fairlead_testkit.builders import a_position
 
 
 def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -> None:
@@ -18,21 +18,21 @@ def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -
         Within(tenant=name, dominant="", use=0, tag=0, effective=effective_job)
         for name in ("team", "division")
     )
-    place = a_place(
+    position = a_position(
         tenant="team",
         top="org",
-        position=2,
+        own_rank=2,
         effective=effective_job,
         effective_late=effective_job,
         within=[own, above],
     )
-    hidden = concealed_place(place)
+    hidden = concealed_position(position)
     assert hidden.within[0] == own, "its own tenant's job"
     assert b"secret" not in msgspec.json.encode(msgspec.structs.replace(hidden, within=hidden.within[1:]))
     wording = Wording(PoolRules(capacity={"cpu": 1000}, classes=("normal",)), {}, 0)
     assert any("org serves another job first" in line for line in wording.reasons(hidden))
-    alone = a_place(tenant="team", position=1, effective=effective_job)
-    assert concealed_place(alone) == alone
+    alone = a_position(tenant="team", own_rank=1, effective=effective_job)
+    assert concealed_position(alone) == alone
     told = Neighbour(
         uid="u",
         scope="s",

@@ -28,29 +28,32 @@ def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None =
 
 
 def names(content: Content) -> dict[str, list[str]]:
-    return {front.queue: [place.id for place in front.places] for front in content.fronts}
+    return {heads.queue: [position.id for position in heads.positions] for heads in content.queue_heads}
 
 
-def test_a_decision_holds_the_front_of_each_queue_and_says_how_many_wait_behind() -> None:
+def test_a_decision_holds_the_heads_of_each_queue_and_says_how_many_wait_behind() -> None:
     jobs = [a_job(f"m{number}", submitted=NOW + number) for number in range(5)]
     content = decide(a_single_shard(*jobs, a_job("s", queue="side"), window=3), 0, NOW)
     assert names(content) == {"main": ["m0", "m1", "m2"], "side": ["s"]}
-    assert [front.waiting for front in content.fronts] == [5, 1]
+    assert [heads.waiting for heads in content.queue_heads] == [5, 1]
     assert content.basis.policy == 7
     assert [standing.tenant for standing in content.standings] == ["team-a"]
 
 
-def test_jobs_that_no_flavor_takes_fill_a_front_of_their_own() -> None:
+def test_jobs_that_no_flavor_takes_fill_heads_of_their_own() -> None:
     jobs = [a_job(f"m{number}", submitted=NOW + number) for number in range(9)]
     pool = a_single_shard(*jobs, window=3)
     before = decide(pool, 0, NOW)
     stuck = [msgspec.structs.replace(job, rev=2, flavorless=True) for job in jobs[:5]]
     content = decide(a_single_shard(*stuck, *jobs[5:], window=3), 0, NOW)
-    fronts = [
-        (bool(one.flavorless), one.waiting, [place.id for place in one.places]) for one in content.fronts
+    queue_heads = [
+        (bool(one.flavorless), one.waiting, [position.id for position in one.positions])
+        for one in content.queue_heads
     ]
-    assert fronts == [(False, 4, ["m5", "m6", "m7"]), (True, 5, ["m0", "m1", "m2"])]
-    assert content.fronts[1].places == before.fronts[0].places, "they keep their places in the order"
+    assert queue_heads == [(False, 4, ["m5", "m6", "m7"]), (True, 5, ["m0", "m1", "m2"])]
+    assert content.queue_heads[1].positions == before.queue_heads[0].positions, (
+        "they keep their places in the order"
+    )
     assert not same(before, content)
     one_left = decide(a_single_shard(jobs[0]), 0, NOW)
     assert not same(one_left, decide(a_single_shard(stuck[0]), 0, NOW)), "nothing but that has changed"
@@ -62,7 +65,7 @@ def test_a_job_is_in_line_again_as_soon_as_a_flavor_takes_it() -> None:
     stuck = a_job("a", flavorless=True)
 
     def flavorless() -> list[bool]:
-        return [bool(front.flavorless) for front in decide(cache.pools["c1/gpu"], 0, NOW).fronts]
+        return [bool(heads.flavorless) for heads in decide(cache.pools["c1/gpu"], 0, NOW).queue_heads]
 
     cache.learn({subject_of(state): state for state in (a_pool(), a_queue(), stuck)})
     assert flavorless() == [True]
@@ -79,7 +82,7 @@ def test_a_decision_carries_its_stamp_and_the_revision_of_each_cluster() -> None
     assert (found.owner, found.epoch, found.turn, found.revision) == ("s1", 5, 6, {"c1": 42, "c2": 42})
 
 
-def test_keys_that_rise_with_the_clock_are_no_difference_but_places_are() -> None:
+def test_keys_that_rise_with_the_clock_are_no_difference_but_positions_are() -> None:
     pool = a_single_shard(a_job("a", submitted=NOW - 9 * HOUR), a_job("b", submitted=NOW), cap_hours=1.0)
     before, after = decide(pool, 0, NOW), decide(pool, 0, NOW + HOUR // 60)
     assert before != after
@@ -89,27 +92,27 @@ def test_keys_that_rise_with_the_clock_are_no_difference_but_places_are() -> Non
 
 
 def a_waiting(pool: ScoredPool) -> WaitingJob:
-    place = decide(pool, 0, NOW).fronts[0].places[0]
+    position = decide(pool, 0, NOW).queue_heads[0].positions[0]
     return WaitingJob(
-        uid=place.uid,
-        scope=place.scope,
-        id=place.id,
-        tenant=place.tenant,
-        job_class=place.job_class,
-        submitted=place.submitted,
-        demand=place.demand,
+        uid=position.uid,
+        scope=position.scope,
+        id=position.id,
+        tenant=position.tenant,
+        job_class=position.job_class,
+        submitted=position.submitted,
+        demand=position.demand,
         queue=JobQueue("c1", "main"),
     )
 
 
 @pytest.mark.parametrize("limit", [4000, 20_000, 60_000])
-def test_a_front_is_halved_until_the_decision_fits(limit: int) -> None:
+def test_heads_are_halved_until_the_decision_fits(limit: int) -> None:
     jobs = [a_job(f"job-{number:04}-{'x' * 100}", submitted=NOW + number) for number in range(500)]
     content = decide(a_single_shard(*jobs, window=500), 0, NOW, limit=limit)
     assert content.shortened
     assert len(msgspec.msgpack.encode(content)) <= limit
-    assert content.fronts[0].waiting == 500
-    assert [place.id for place in content.fronts[0].places] == sorted(job.id for job in jobs)[
-        : len(content.fronts[0].places)
+    assert content.queue_heads[0].waiting == 500
+    assert [position.id for position in content.queue_heads[0].positions] == sorted(job.id for job in jobs)[
+        : len(content.queue_heads[0].positions)
     ]
     assert not decide(a_single_shard(*jobs, window=500), 0, NOW).shortened

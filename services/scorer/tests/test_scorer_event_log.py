@@ -174,11 +174,11 @@ def recorded(seed: int, length: int) -> bytes:
 
 
 def digest(log: bytes) -> str:
-    found, places = sha256(), 0
+    found, positions = sha256(), 0
     for decision in replay(log):
         found.update(decision)
-        places += len(decision)
-    assert places, "nothing was decided"
+        positions += len(decision)
+    assert positions, "nothing was decided"
     return found.hexdigest()
 
 

@@ -7,22 +7,22 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from fairlead_contracts.base.instants import DAY, SECOND
-from fairlead_contracts.messages.decisions import Basis, Front, Place, TenantShare, UnboundedBy
+from fairlead_contracts.messages.decisions import Basis, Position, QueueHeads, TenantShare, UnboundedBy
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.report.fairness_metrics import LABELLED_TENANTS, FairnessMetrics, hindrance, past_bound
 from fairlead_testkit.builders import NOW
 
 
-def a_place(
+def a_position(
     tenant: str = "a",
     *,
     waited: int = 0,
     tag: float = 0.5,
     unbounded_by: UnboundedBy | None = None,
     blocked: bool = False,
-) -> Place:
-    return Place(
+) -> Position:
+    return Position(
         uid=f"{tenant}-{waited}",
         scope=tenant,
         id="job",
@@ -39,10 +39,10 @@ def a_place(
     )
 
 
-def a_content(places: list[Place], tenants: list[str]) -> Content:
+def a_content(positions: list[Position], tenants: list[str]) -> Content:
     return Content(
         basis=Basis(policy=1, capacity={"cpu": 10}),
-        fronts=[Front(cluster="c", queue="q", waiting=len(places), places=places)],
+        queue_heads=[QueueHeads(cluster="c", queue="q", waiting=len(positions), positions=positions)],
         standings=[
             TenantShare(
                 tenant=name,
@@ -66,7 +66,7 @@ def shown(content: Content) -> str:
 
 
 def test_what_a_tenant_has_may_have_and_waits_for_is_shown() -> None:
-    text = shown(a_content([a_place(waited=90 * SECOND), a_place(waited=30 * SECOND)], ["a"]))
+    text = shown(a_content([a_position(waited=90 * SECOND), a_position(waited=30 * SECOND)], ["a"]))
     for line in (
         'fairlead_scorer_tenant_share_ratio{pool="gpu",tenant="a"} 0.25',
         'fairlead_scorer_tenant_entitlement_ratio{pool="gpu",tenant="a"} 0.5',
@@ -80,9 +80,9 @@ def test_what_a_tenant_has_may_have_and_waits_for_is_shown() -> None:
 
 
 def test_the_first_of_those_that_no_flavor_takes_keeps_no_queue_back() -> None:
-    content = a_content([a_place(waited=90 * SECOND)], ["a"])
-    stuck = [msgspec.structs.replace(front, flavorless=True) for front in content.fronts]
-    text = shown(msgspec.structs.replace(content, fronts=stuck))
+    content = a_content([a_position(waited=90 * SECOND)], ["a"])
+    stuck = [msgspec.structs.replace(heads, flavorless=True) for heads in content.queue_heads]
+    text = shown(msgspec.structs.replace(content, queue_heads=stuck))
     assert 'fairlead_scorer_heads{pool="gpu",why="share"} 0.0' in text
     assert 'fairlead_scorer_tenant_longest_wait_seconds{pool="gpu",tenant="a"} 90.0' in text, "but it waits"
 
@@ -96,13 +96,13 @@ def test_more_tenants_than_anybody_looks_at_are_counted_and_not_shown() -> None:
 def test_a_job_is_past_its_bound_once_nothing_that_comes_later_can_pass_it() -> None:
     """A tag of 0.5 at a tenth of the entitlement a day is passed by what came up to five days later."""
     rate = float(Fraction(1, 10) / DAY)
-    assert past_bound(a_place(waited=4 * DAY), rate, NOW) == 0
-    assert past_bound(a_place(waited=6 * DAY), rate, NOW) == pytest.approx(DAY, abs=SECOND)
-    assert past_bound(a_place(waited=6 * DAY), 0.0, NOW) == 0, "without aging there is no bound"
-    assert past_bound(a_place(waited=6 * DAY, unbounded_by="weight"), rate, NOW) == 0
+    assert past_bound(a_position(waited=4 * DAY), rate, NOW) == 0
+    assert past_bound(a_position(waited=6 * DAY), rate, NOW) == pytest.approx(DAY, abs=SECOND)
+    assert past_bound(a_position(waited=6 * DAY), 0.0, NOW) == 0, "without aging there is no bound"
+    assert past_bound(a_position(waited=6 * DAY, unbounded_by="weight"), rate, NOW) == 0
 
 
 def test_heads_are_told_apart_by_what_keeps_them_back() -> None:
-    assert hindrance(a_place()) == "share"
-    assert hindrance(a_place(blocked=True)) == "saturated"
-    assert hindrance(a_place(unbounded_by="asked")) == "asked"
+    assert hindrance(a_position()) == "share"
+    assert hindrance(a_position(blocked=True)) == "saturated"
+    assert hindrance(a_position(unbounded_by="asked")) == "asked"

@@ -214,7 +214,10 @@ def test_an_order_moves_by_what_a_tenant_used_yesterday() -> None:
     run = a_run("team-a", 1, NOW - 24 * HOUR, 8)
     cache.hear([told(run, NOW - 12 * HOUR)])
     first = min(
-        (place.key, place.id) for one in decided(cache, NOW) for front in one.fronts for place in front.places
+        (position.key, position.id)
+        for one in decided(cache, NOW)
+        for heads in one.queue_heads
+        for position in heads.positions
     )
     assert first[1] == "new"
     [standing] = [one for content in decided(cache, NOW) for one in content.standings if one.past]

@@ -51,7 +51,9 @@ class Truth:
         for shard in range(POLICY.shards):
             kept = {name: {res: str(n) for res, n in of.items()} for name, of in self.kept.items()}
             left = KeptPast(at=self.begun * TICK, half_life=MINUTE, tenants=kept)
-            decision = a_decision(pool=POOL, shard=shard, owner="gone", fronts=[], standings=[], kept=left)
+            decision = a_decision(
+                pool=POOL, shard=shard, owner="gone", queue_heads=[], standings=[], kept=left
+            )
             await self.harness.bus.publish(subjects.decision(POOL, shard), to_packed(decision))
 
     async def starts(self, name: str, tenant: str, gpus: int) -> JobState:

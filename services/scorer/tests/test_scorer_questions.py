@@ -159,32 +159,36 @@ ORDER = ["b0", "a0", "a1", "b1", "a2", "a3", "a4", "b2"]
 
 async def test_the_queue_is_the_exact_merge_of_all_shards(harness: BusHarness) -> None:
     [pool] = (await ask_queue(harness)).pools
-    assert [line.place.id for line in pool.places] == ORDER
-    assert [line.rank for line in pool.places] == list(range(8))
+    assert [line.position.id for line in pool.positions] == ORDER
+    assert [line.rank for line in pool.positions] == list(range(8))
     assert (pool.pool, pool.waiting, pool.silent_shards) == ("c1/gpu", 8, [])
 
 
 async def test_a_limit_cuts_the_beginning_and_still_counts_all(harness: BusHarness) -> None:
     [pool] = (await ask_queue(harness, QueueQuestion(limit=3))).pools
-    assert [line.place.id for line in pool.places] == ORDER[:3]
+    assert [line.position.id for line in pool.positions] == ORDER[:3]
     assert pool.waiting == 8
 
 
 async def test_the_first_of_a_queue_are_exact_though_each_shard_tells_only_its_part(
     harness: BusHarness,
 ) -> None:
-    """Three of four first places are team-a's: more than it tells when it is asked first."""
+    """Three of four first positions are team-a's: more than it tells when it is asked first."""
     await harness.state(
         *(a_job(f"c{number:02}", submitted=NOW + 100 + number) for number in range(80)),
         *(a_job(f"d{number:02}", scope="team-b", submitted=NOW + 100 + number) for number in range(80)),
     )
     await harness.settled()
     [whole] = (await ask_queue(harness, QueueQuestion(limit=0))).pools
-    assert len(whole.places) == 168
+    assert len(whole.positions) == 168
     for limit in (9, 20, 150):
         [pool] = (await ask_queue(harness, QueueQuestion(limit=limit))).pools
-        assert [place.place.id for place in pool.places] == [place.place.id for place in whole.places[:limit]]
-        assert [place.why for place in pool.places] == [place.why for place in whole.places[:limit]]
+        assert [position.position.id for position in pool.positions] == [
+            position.position.id for position in whole.positions[:limit]
+        ]
+        assert [position.why for position in pool.positions] == [
+            position.why for position in whole.positions[:limit]
+        ]
         assert (pool.waiting, pool.more) == (168, 168 - limit)
 
 
@@ -194,7 +198,7 @@ async def test_what_an_answer_leaves_out_is_counted_of_the_tenant_where_one_is_a
     [cut] = (await ask_queue(harness, QueueQuestion(limit=3))).pools
     [whole] = (await ask_queue(harness, QueueQuestion(limit=0))).pools
     [own] = (await ask_queue(harness, QueueQuestion(tenant="team-a", limit=2))).pools
-    assert [(one.waiting, len(one.places), one.more) for one in (cut, whole, own)] == [
+    assert [(one.waiting, len(one.positions), one.more) for one in (cut, whole, own)] == [
         (8, 3, 5),
         (8, 8, 0),
         (8, 2, 3),
@@ -220,19 +224,19 @@ async def test_a_tenant_that_nobody_knows_is_refused(harness: BusHarness) -> Non
             [pool] = (await ask_queue(harness, QueueQuestion(tenant="team-new"))).pools
         except RemoteError:
             return False
-        return pool.places == []
+        return pool.positions == []
 
     await eventually(known)
 
 
-async def test_who_granted_a_class_to_one_job_is_told_with_its_place(harness: BusHarness) -> None:
+async def test_who_granted_a_class_to_one_job_is_told_with_its_position(harness: BusHarness) -> None:
     grant = Grant(tenant="team-a", classes=["urgent"], job="a4", by="ann", why="demo")
     await harness.policy(a_document(grants=[grant]))
     approval = Approval(job_class="urgent", by="ann", why="demo")
 
     async def told() -> bool:
         [pool] = (await ask_queue(harness)).pools
-        return [line.approved for line in pool.places] == [approval, *[None] * 7]
+        return [line.approved for line in pool.positions] == [approval, *[None] * 7]
 
     await eventually(told)
     [found] = await explain(harness, "a4")
@@ -241,21 +245,21 @@ async def test_who_granted_a_class_to_one_job_is_told_with_its_place(harness: Bu
     assert found.approved is None
 
 
-async def test_each_place_says_by_what_the_one_above_goes_first(harness: BusHarness) -> None:
+async def test_each_position_says_by_what_the_one_above_goes_first(harness: BusHarness) -> None:
     grant = Grant(tenant="team-b", classes=["urgent"], job="b2", by="ann")
     await harness.policy(a_document(grants=[grant]))
 
     async def first() -> bool:
         [pool] = (await ask_queue(harness)).pools
-        return bool(pool.places) and pool.places[0].place.id == "b2"
+        return bool(pool.positions) and pool.positions[0].position.id == "b2"
 
     await eventually(first)
     [pool] = (await ask_queue(harness)).pools
-    told = {line.place.id: line.why for line in pool.places}
+    told = {line.position.id: line.why for line in pool.positions}
     ids = list(told)
     assert not told["b2"], "nothing goes before the first"
     assert told[ids[1]] == "class urgent goes before normal"
-    tenants = [line.place.tenant for line in pool.places]
+    tenants = [line.position.tenant for line in pool.positions]
     for at in range(2, len(ids)):
         same = tenants[at] == tenants[at - 1]
         # All of one tenant were submitted one after another, in microseconds that count where shares are alike.
@@ -265,14 +269,16 @@ async def test_each_place_says_by_what_the_one_above_goes_first(harness: BusHarn
         assert told[ids[at]].startswith(parts), told
     # Of one tenant's jobs alone the neighbours are not shown: nothing is told of them.
     [own] = (await ask_queue(harness, QueueQuestion(tenant="team-a"))).pools
-    assert not any(line.why for line in own.places)
+    assert not any(line.why for line in own.positions)
 
 
 @pytest.mark.parametrize("by_subject", [True, False])
-async def test_one_tenants_places_keep_their_rank_in_the_pool(harness: BusHarness, by_subject: bool) -> None:
+async def test_one_tenants_positions_keep_their_rank_in_the_pool(
+    harness: BusHarness, by_subject: bool
+) -> None:
     question = QueueQuestion() if by_subject else QueueQuestion(tenant="team-b")
     [pool] = (await ask_queue(harness, question, "team-b" if by_subject else None)).pools
-    assert [(line.rank, line.place.id) for line in pool.places] == [(0, "b0"), (3, "b1"), (7, "b2")]
+    assert [(line.rank, line.position.id) for line in pool.positions] == [(0, "b0"), (3, "b1"), (7, "b2")]
 
 
 async def test_tenants_are_shown_with_their_entitlement(harness: BusHarness) -> None:
@@ -287,7 +293,7 @@ async def test_tenants_are_shown_with_their_entitlement(harness: BusHarness) -> 
     assert [(line.standing.tenant, line.part_now) for line in pool.tenants] == [("team-b", 0.25)]
 
 
-async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(harness: BusHarness) -> None:
+async def test_a_waiting_job_is_explained_by_what_its_position_is_made_of(harness: BusHarness) -> None:
     [found] = await explain(harness, "a2")
     assert (found.phase, found.pool, found.tenant, found.rank, found.waiting) == (
         "waiting",
@@ -297,9 +303,9 @@ async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(harness: 
         8,
     )
     assert [(line.tenant, line.jobs) for line in found.ahead] == [("team-a", 2), ("team-b", 2)]
-    assert found.place is not None
+    assert found.position is not None
     # 6 of 16 GPUs, over three quarters.
-    assert (found.place.use, found.place.tag) == (6000, 0.5)
+    assert (found.position.use, found.position.tag) == (6000, 0.5)
     text = " ".join(found.reasons)
     assert "number 5 of 8" in text
     assert "2 of its own tenant, 2 of team-b" in text
@@ -344,15 +350,15 @@ async def test_jobs_are_explained_in_every_phase(harness: BusHarness) -> None:
     told = await ask_queue(harness)
     [pool] = told.pools
     assert (told.nowhere, [one.job for one in told.nowhere_first or []]) == (1, ["team-a/stray"])
-    assert pool.unplaced == 3
-    assert {one.job.partition("/")[2]: one.why for one in pool.unplaced_first} == {
+    assert pool.unranked == 3
+    assert {one.job.partition("/")[2]: one.why for one in pool.unranked_first} == {
         "held": "it is deactivated (spec.active)",
         "mute": "its frontend does not say why",
         "checked": f"has its quota; {UNCHECKED}",
     }
     others = await ask_queue(harness, tenant="team-b")
     [alone] = others.pools
-    assert (alone.unplaced, alone.unplaced_first, others.nowhere) == (0, [], msgspec.UNSET)
+    assert (alone.unranked, alone.unranked_first, others.nowhere) == (0, [], msgspec.UNSET)
 
 
 async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(harness: BusHarness) -> None:
@@ -503,10 +509,10 @@ async def test_shards_whose_owner_is_silent_are_named(harness: BusHarness) -> No
         [pool] = (await asked_at_once(harness, 6)).pools
         assert pool.silent_shards == silent
         assert pool.waiting == sum(
-            len(front.places)
+            len(heads.positions)
             for decision in harness.shards()
             if decision.owner != "doomed"
-            for front in decision.fronts
+            for heads in decision.queue_heads
         )
 
 
@@ -555,7 +561,7 @@ async def test_people_hear_where_levels_are_written_and_why_not(harness: BusHarn
         assert "paused" in job.steering.withheld
     [pool] = [pool for pool in (await ask_tenants(harness)).pools if pool.pool == "c1/kue"]
     assert [one.cluster for one in pool.steering] == ["c1"]
-    [line] = [pool.places[0] for pool in (await ask_queue(harness)).pools if pool.pool == "c1/kue"]
+    [line] = [pool.positions[0] for pool in (await ask_queue(harness)).pools if pool.pool == "c1/kue"]
     assert (line.owner, line.name) == ("Job/train", "train")
     [plain] = [pool.steering for pool in (await ask_queue(harness)).pools if pool.pool == "c1/gpu"]
     assert [(one.enforcement, one.withheld[:16]) for one in plain] == [("exact", "no admitter lead")]

@@ -138,7 +138,9 @@ async def test_an_empty_shard_publishes_one_empty_decision(harness: BusHarness) 
     await harness.mark()
     async with scorer(harness, "s1"):
         await harness.settled()
-        assert [(decision.fronts, decision.standings) for decision in harness.shards()] == [([], [])] * 16
+        assert [(decision.queue_heads, decision.standings) for decision in harness.shards()] == [
+            ([], [])
+        ] * 16
 
 
 async def newest_decision(harness: BusHarness) -> int:
@@ -290,17 +292,20 @@ async def test_aging_alone_reorders_a_shard_at_its_instant(harness: BusHarness) 
     )
     await harness.mark()
 
-    def front() -> list[str]:
+    def heads() -> list[str]:
         return [
-            place.id for decision in harness.shards() for queue in decision.fronts for place in queue.places
+            position.id
+            for decision in harness.shards()
+            for queue in decision.queue_heads
+            for position in queue.positions
         ]
 
     async with scorer(harness, "s1"):
-        await eventually(lambda: front() == ["old"], 60, on=harness.changed)
+        await eventually(lambda: heads() == ["old"], 60, on=harness.changed)
         # team-0 holds 1/8 of the pool, worth 7.5 min of waiting; its job is far beyond the cap. team-1's job passes it 52.5 minutes after the
         # instant at which it would stand level uncapped: cap + submitted - tag / rate, put five seconds ahead of now.
         submitted = time.time_ns() // 1000 + 5_000_000 - hour + hour // 8
         await harness.state(a_job("new", scope="team-1", gpu=1, submitted=submitted))
-        await eventually(lambda: front() == ["old", "new"], on=harness.changed)
-        await eventually(lambda: front() == ["new", "old"], 60, on=harness.changed)
+        await eventually(lambda: heads() == ["old", "new"], on=harness.changed)
+        await eventually(lambda: heads() == ["new", "old"], 60, on=harness.changed)
         assert time.time_ns() // 1000 >= submitted + hour - hour // 8

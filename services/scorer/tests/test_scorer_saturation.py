@@ -130,7 +130,7 @@ def test_step_by_step_from_scratch_and_on_paper_the_same_is_used_up(seed: int) -
         )
     )
     assert ordered.rules.saturated == expected.rules.saturated
-    assert [place.uid for place in ordered.places] == expected.order_at(NOW).uids()
+    assert [position.uid for position in ordered.positions] == expected.order_at(NOW).uids()
 
 
 def _otherwise(state: State, rng: random.Random) -> State:

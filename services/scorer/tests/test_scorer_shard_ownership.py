@@ -88,7 +88,7 @@ class Decider:
         assert shard == SHARD
         self.behind = False
         self.limits.append(limit)
-        content = Content(basis=a_basis(), fronts=[], standings=[a_tenant_share(waiting=self.version)])
+        content = Content(basis=a_basis(), queue_heads=[], standings=[a_tenant_share(waiting=self.version)])
         return Decided(content=content, state_seq=self.version, clusters=("c1",))
 
     def pace(self, shard: ShardName) -> float:

@@ -148,7 +148,7 @@ def an_array(tasks: Sequence[int], **changes: object) -> list[SlurmJob]:
     return [a_slurm_job(f"7_{task}", number=7, **changes) for task in tasks]
 
 
-def test_an_array_is_stated_once_with_the_tasks_that_have_a_place(view: StatedView) -> None:
+def test_an_array_is_stated_once_with_the_tasks_that_have_a_position(view: StatedView) -> None:
     stated = read(view, an_array(range(1, 201)))
     assert stated.keys() == {"7"}
     array = stated["7"]

@@ -104,9 +104,9 @@ def test_the_next_flip_is_the_first_of_all_neighbours_exactly(rng: random.Random
         for number in range(rng.randint(2, 9))
     ]
     order, now = pool(plain, jobs), rng.randrange(2 * far)
-    places = order.at(now).places()[:]
+    positions = order.at(now).positions()[:]
     flips = []
-    for j, k in pairwise(places):
+    for j, k in pairwise(positions):
         ahead = Fraction(j.use - k.use, capacity)
         if ahead > 0 and k.submitted > j.submitted:
             flips.append(floor(far // 2 + k.submitted - ahead / plain.rate) + 1)
@@ -156,7 +156,7 @@ def test_the_order_stands_until_the_instant_foretold_and_not_longer(
     assert order.at(now).next_flip(window=len(found) + 1) == ahead
 
 
-def test_the_flips_of_a_front_are_foretold_from_the_front_alone() -> None:
+def test_the_flips_of_heads_are_foretold_from_the_heads_alone() -> None:
     rng = random.Random(5)
     for _ in range(cases()):
         order = PoolFacts(rules(Fraction(1, 8), 6, capacity=4))
@@ -173,6 +173,6 @@ def test_the_flips_of_a_front_are_foretold_from_the_front_alone() -> None:
         now = rng.randrange(10)
         first = order.at(now).next_flip(window=2)
         for then in range(now, 40 if first is None else first):
-            assert [[place.uid for place in front] for front in order.at(then).front(2).values()] == [
-                [place.uid for place in front] for front in order.at(now).front(2).values()
-            ]
+            assert [
+                [position.uid for position in heads] for heads in order.at(then).queue_heads(2).values()
+            ] == [[position.uid for position in heads] for heads in order.at(now).queue_heads(2).values()]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import DAY, HOUR, Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
 from fairlead_policy.explain.bound_text import bound_in_words, bound_of
@@ -18,7 +18,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_testkit.cases import cases
 from fairlead_testkit.contention_by_core import demand
-from fairlead_testkit.told_what_if import told_prospects, what_if_in
+from fairlead_testkit.told_what_if import told_what_if, what_if_in
 from fairlead_testkit.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)
@@ -49,16 +49,16 @@ def pool(scored_by: PoolRules) -> PoolFacts:
     return order
 
 
-def place_in(order: PoolFacts, uid: str, now: Micros = 0) -> Place:
-    found = order.place(uid, now)
+def position_in(order: PoolFacts, uid: str, now: Micros = 0) -> Position:
+    found = order.position(uid, now)
     assert found is not None
     return found
 
 
 def told(order: PoolFacts, uid: str, now: Micros = 0) -> str:
-    place = place_in(order, uid, now)
-    found = what_if_in(order.at(now), place)
-    return "\n".join(told_prospects(found, place, order.rules, now))
+    position = position_in(order, uid, now)
+    found = what_if_in(order.at(now), position)
+    return "\n".join(told_what_if(found, position, order.rules, now))
 
 
 def test_ten_days_for_each_part_are_told_with_the_day() -> None:
@@ -70,7 +70,7 @@ def test_ten_days_for_each_part_are_told_with_the_day() -> None:
 
 def test_the_bound_is_met_to_the_microsecond() -> None:
     order = pool(rules())
-    bound = bound_of(place_in(order, "old"), order.rules)
+    bound = bound_of(position_in(order, "old"), order.rules)
     assert bound is not None
     assert bound == Fraction(225, 10) * DAY
     for later, first in ((bound - 1, "new"), (bound, "old")):
@@ -90,11 +90,11 @@ def test_nobody_submitted_beyond_the_bound_stands_before_a_job_in_trees_too(rng:
             order.run(f"r{number}", tenant, demand(size))
         submitted = rng.randrange(40) * DAY // 2
         order.wait(a_waiting_job(f"u{number:02d}", tenant=tenant, submitted=submitted, demand=demand(size)))
-    places = order.at(40 * DAY).places()[:]
-    for rank, place in enumerate(places):
-        bound = bound_of(place, scored_by)
+    positions = order.at(40 * DAY).positions()[:]
+    for rank, position in enumerate(positions):
+        bound = bound_of(position, scored_by)
         assert bound is not None
-        assert all(before.submitted - place.submitted < max(bound, 1) for before in places[:rank])
+        assert all(before.submitted - position.submitted < max(bound, 1) for before in positions[:rank])
 
 
 def test_what_has_nothing_before_it_is_passed_by_nobody() -> None:
@@ -116,14 +116,14 @@ def test_where_there_is_no_bound_none_is_told() -> None:
         rules([Tenant(name="ada", weight=0), Tenant(name="bob")]),
         rules(class_mode="additive", class_weights={"urgent": 0, "approved": 1, "normal": 2}),
     ):
-        assert bound_in_words(place_in(pool(scored_by), "old"), scored_by) is None
+        assert bound_in_words(position_in(pool(scored_by), "old"), scored_by) is None
 
 
 def test_a_bound_of_less_than_a_day_is_told_in_hours_rounded_up() -> None:
     order = pool(rules(aging=Aging(entitlement_per_day=10)))
     assert "2.4 h of waiting make up for one whole part" in told(order, "old")
     assert "(5.4 h after it)" in told(order, "old")
-    assert bound_of(place_in(order, "old"), order.rules) == Fraction(54, 10) * HOUR
+    assert bound_of(position_in(order, "old"), order.rules) == Fraction(54, 10) * HOUR
 
 
 def test_a_bound_beyond_the_last_day_of_the_calendar_is_told_without_a_day() -> None:

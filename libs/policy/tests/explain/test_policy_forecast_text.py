@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, SECOND
-from fairlead_policy.explain.neighbourhood import around_place, count_before
+from fairlead_policy.explain.neighbourhood import around_position, count_before
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.told_what_if import told_prospects, what_if_in
+from fairlead_testkit.told_what_if import told_what_if, what_if_in
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 100 * HOUR
@@ -50,10 +50,10 @@ def order_of(scored_by: PoolRules, use: dict[str, int], *jobs: WaitingJob) -> Po
 
 def words(scored_by: PoolRules, use: dict[str, int], uid: str, *jobs: WaitingJob) -> str:
     order = order_of(scored_by, use, *jobs)
-    place = order.place(uid, NOW)
-    assert place is not None
-    found = what_if_in(order.at(NOW), place)
-    return "\n".join(told_prospects(found, place, scored_by, NOW))
+    position = order.position(uid, NOW)
+    assert position is not None
+    found = what_if_in(order.at(NOW), position)
+    return "\n".join(told_what_if(found, position, scored_by, NOW))
 
 
 def test_an_old_job_of_a_higher_share_is_passed_at_an_instant() -> None:
@@ -167,10 +167,10 @@ def test_past_use_is_told_and_that_it_fades() -> None:
     order.remember("bob", {GPU: 4000})
     order.wait(a_job("first", "ada"))
     order.wait(a_job("late", "bob"))
-    place = order.place("late", NOW)
-    assert place is not None
-    found = what_if_in(order.at(NOW), place)
-    text = "\n".join(told_prospects(found, place, order.rules, NOW))
+    position = order.position("late", NOW)
+    assert position is not None
+    found = what_if_in(order.at(NOW), position)
+    text = "\n".join(told_what_if(found, position, order.rules, NOW))
     assert "gpu: 4 of past use are 4.0 % of the pool, 4.0 % over its weight of 1." in text
     assert "Past use counts here and fades" in text
     assert "Time alone" not in text
@@ -399,9 +399,9 @@ def test_many_equal_jobs_are_ranked_exactly() -> None:
         order.wait(a_job(f"j{number:02d}", f"t{number}"))
     uids = order.at(NOW).uids()
     for rank, uid in enumerate(uids):
-        place = order.place(uid, NOW)
-        assert place is not None
-        assert sum(count_before(order.at(NOW), place).values()) == rank
-        found = around_place(order.at(NOW), place, 2)
+        position = order.position(uid, NOW)
+        assert position is not None
+        assert sum(count_before(order.at(NOW), position).values()) == rank
+        found = around_position(order.at(NOW), position, 2)
         assert [one.uid for one in found.nearest] == uids[max(0, rank - 2) : rank][::-1]
         assert [one.uid for one in found.behind] == uids[rank + 1 : rank + 3]

@@ -1,4 +1,4 @@
-"""Reasons for a job's place, in words: they are true with H-DRF, in trees, and where shares are infinite."""
+"""Reasons for a job's position, in words: they are true with H-DRF, in trees, and where shares are infinite."""
 
 import random
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.builders import a_place
-from fairlead_testkit.told_what_if import told_prospects, what_if_in
+from fairlead_testkit.builders import a_position
+from fairlead_testkit.told_what_if import told_what_if, what_if_in
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 100 * HOUR
@@ -48,13 +48,13 @@ def told(
         order.run(f"runs-{tenant}", tenant, held)
     for job in jobs:
         order.wait(job)
-    place = order.place(uid, NOW)
-    assert place is not None
-    found = what_if_in(order.at(NOW), place)
+    position = order.position(uid, NOW)
+    assert position is not None
+    found = what_if_in(order.at(NOW), position)
     wording = Wording(scored_by, {one.tenant: one for one in order.snapshot.standings()}, NOW)
     return [
-        *wording.reasons(place),
-        *told_prospects(found, place, scored_by, NOW),
+        *wording.reasons(position),
+        *told_what_if(found, position, scored_by, NOW),
     ]
 
 
@@ -78,10 +78,10 @@ def test_waiting_is_told_of_many_jobs_as_of_each(rate: int, cap: int | None) -> 
     ages = [rng.randrange(-MINUTE, 3 * HOUR) for _ in range(400)]
     ages += [50 * HOUR + rng.randrange(-5 * MINUTE, 5 * MINUTE) for _ in range(200)]
     ages += [minute * MINUTE + by for minute in range(55, 75) for by in (-1, 0, 1)]
-    places = [a_place(tenant="c", submitted=NOW - age) for age in ages]
+    positions = [a_position(tenant="c", submitted=NOW - age) for age in ages]
     of_all = Wording(aged, {}, NOW)
-    for place in places:
-        assert of_all.reasons(place) == Wording(aged, {}, NOW).reasons(place)
+    for position in positions:
+        assert of_all.reasons(position) == Wording(aged, {}, NOW).reasons(position)
 
 
 RESCALED = rules(parents={"c": "org", "g": "org"}, rescaled=True, saturated=frozenset([GPU]))

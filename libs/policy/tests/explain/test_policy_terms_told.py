@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.figures import MANY, percent
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Neighbour
 from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.neighbour_text import before_in_words
@@ -95,10 +95,10 @@ class CountedTerms:
         self.key = self.score[3]
 
 
-def check_place(place: Place, pick: Pick) -> None:
+def check_position(position: Position, pick: Pick) -> None:
     """Each level's start tag, and whether it is infinite."""
-    levels = {one.tenant: (one.tag, one.unbounded_by) for one in place.within}
-    levels[place.top or place.tenant] = (place.tag, place.unbounded_by)
+    levels = {one.tenant: (one.tag, one.unbounded_by) for one in position.within}
+    levels[position.top or position.tenant] = (position.tag, position.unbounded_by)
     assert levels.keys() == pick.shares.keys()
     for tenant, (tag, unbounded_by) in levels.items():
         share = pick.shares[tenant]
@@ -106,11 +106,11 @@ def check_place(place: Place, pick: Pick) -> None:
         assert isclose(tag, share or 0, abs_tol=1e-12)
 
 
-def check_words(told: Neighbour, place: Place, scene: TreeScene) -> None:
+def check_words(told: Neighbour, position: Position, scene: TreeScene) -> None:
     """Checks that the words say who has less, who has waited longer, and by how much."""
-    words = before_in_words(told, place, scene.rules)
+    words = before_in_words(told, position, scene.rules)
     if "comes to" in words:  # both are told; beside it nothing but who has waited longer
-        check_both(told, place, scene, words)
+        check_both(told, position, scene, words)
         return
     for lead, better, worse in (
         (told.share_lead, f"{percent(told.share_lead)} less ", f"the {percent(-told.share_lead)} that "),
@@ -124,10 +124,10 @@ def check_words(told: Neighbour, place: Place, scene: TreeScene) -> None:
         assert percent(-told.class_lead) in words.partition(", more than ")[2]
 
 
-def check_both(told: Neighbour, place: Place, scene: TreeScene, words: str) -> None:
+def check_both(told: Neighbour, position: Position, scene: TreeScene, words: str) -> None:
     """The figures of both, of the level where they part ways."""
-    own = told.own_side or place.tenant
-    this = {level.tenant: level.tag for level in place.within}[own] if told.within else place.tag
+    own = told.own_side or position.tenant
+    this = {level.tenant: level.tag for level in position.within}[own] if told.within else position.tag
     its = this - told.share_lead
     many = scene.rules.relative and max(its, this) >= MANY
     first, second = (f"{one:.1f} times" if many else percent(one) for one in (its, this))
@@ -170,11 +170,11 @@ def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Tre
     order, found = pool(scene), picks(scene)
     tenants = {pick.job.uid: pick.job.tenant for pick in found}
     for pick in found:
-        place = order.place(pick.job.uid, scene.now)
-        assert place is not None
-        prospects = what_if_in(order.at(scene.now), place)
-        check_place(place, pick)
-        for told in prospects.nearest:
+        position = order.position(pick.job.uid, scene.now)
+        assert position is not None
+        what_if = what_if_in(order.at(scene.now), position)
+        check_position(position, pick)
+        for told in what_if.nearest:
             if tenants[told.uid] == pick.job.tenant:
                 assert told.term in ("class", "used-up", "own-order")
                 assert (told.share_lead, told.class_lead, told.waiting_lead) == (0, 0, 0)
@@ -187,7 +187,7 @@ def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Tre
             )
             check(told, own, bar)
             if told.term in ("share", "waiting") or (told.term == "class" and not scene.rules.strict):
-                check_words(told, place, scene)
+                check_words(told, position, scene)
 
 
 TOLD = {
@@ -205,16 +205,16 @@ TOLD = {
 @settings(max_examples=cases(), deadline=None)
 def test_a_whole_order_tells_of_each_row_the_term_that_decides(scene: TreeScene) -> None:
     order = pool(scene).at(scene.now)
-    places = list(order.places())
+    positions = list(order.positions())
     causes = RowCauses(scene.rules, scene.now)
-    told = [cause for part in order.places().parts() for cause in causes.of(part)]
-    assert told[:1] == ["first"][: len(places)]
+    told = [cause for part in order.positions().parts() for cause in causes.of(part)]
+    assert told[:1] == ["first"][: len(positions)]
     plain = scene.rules.strict and not scene.rules.rescaled and not scene.rules.parents
-    for (before, place), cause in zip(pairwise(places), told[1:], strict=True):
-        found = neighbour_of(place, before, scene.rules, scene.now)
+    for (before, position), cause in zip(pairwise(positions), told[1:], strict=True):
+        found = neighbour_of(position, before, scene.rules, scene.now)
         equal = isclose(found.share_lead, found.waiting_lead, abs_tol=1e-9)
         level = isclose(found.share_lead, -found.waiting_lead, rel_tol=1e-9, abs_tol=1e-15)
-        if not plain or found.term not in TOLD or place.unbounded or before.unbounded:
+        if not plain or found.term not in TOLD or position.unbounded or before.unbounded:
             assert cause in {"", TOLD["own-order"][0]} or cause.startswith("class ")
         elif found.share_lead and level:
             assert cause == "" or cause.startswith((TOLD["own-order"][0], "class "))

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, Micros, from_datetime
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Counterfactual, WhatIf
 from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_behind
 from fairlead_policy.explain.explanation import NEIGHBOURS, targets_of
-from fairlead_policy.explain.neighbourhood import around_place, count_before
+from fairlead_policy.explain.neighbourhood import around_position, count_before
 from fairlead_policy.explain.what_if import breakdown_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.told_what_if import told_prospects, what_if_in
+from fairlead_testkit.told_what_if import told_what_if, what_if_in
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 10 * HOUR
@@ -138,9 +138,9 @@ def is_before(order: PoolFacts, first: str, second: str, now: Micros) -> bool:
 
 
 def moves_of(order: PoolFacts, uid: str) -> list[Counterfactual]:
-    place = order.place(uid, NOW)
-    assert place is not None
-    return what_if_in(order.at(NOW), place).moves
+    position = order.position(uid, NOW)
+    assert position is not None
+    return what_if_in(order.at(NOW), position).counterfactuals
 
 
 @settings(max_examples=cases())
@@ -157,10 +157,12 @@ def test_the_least_end_moves_a_job_and_one_unit_less_of_anything_does_not(case: 
                 assert changed.at(NOW).uids()[move.rank] == job.uid
             for least, amount in change.items():
                 assert not before(case.order(change | {least: amount + 1}), job.uid, move.passed)
-        place = order.place(job.uid, NOW)
-        assert place is not None
+        position = order.position(job.uid, NOW)
+        assert position is not None
         claimed = {move.passed for move in ends}
-        for target in targets_of(place, around_place(order.at(NOW), place, NEIGHBOURS), case.rules, NOW):
+        for target in targets_of(
+            position, around_position(order.at(NOW), position, NEIGHBOURS), case.rules, NOW
+        ):
             if target.uid not in claimed:
                 idle = case.order({(job.tenant, name): -held for name, held in case.use[job.tenant].items()})
                 assert not before(idle, job.uid, target.uid)
@@ -182,7 +184,7 @@ def test_ends_and_time_move_a_job_as_told_and_one_unit_or_microsecond_less_does_
                 check_instant(order, job.uid, move)
     # Trying leaves no trace.
     assert order.at(NOW).uids() == undisturbed
-    assert order.at(NOW).places()[:] == case.order().at(NOW).places()[:]
+    assert order.at(NOW).positions()[:] == case.order().at(NOW).positions()[:]
     assert order.snapshot.standings() == case.order().snapshot.standings()
 
 
@@ -222,21 +224,21 @@ def test_an_end_gives_the_rank_that_is_told_of_infinite_shares_too(case: Case, r
         for move in moves_of(order, job.uid):
             if move.cause == "ends":
                 check_end(case, job, move)
-    assert order.at(NOW).places()[:] == case.order().at(NOW).places()[:]
+    assert order.at(NOW).positions()[:] == case.order().at(NOW).positions()[:]
 
 
 @settings(max_examples=cases())
 @given(pools())
 def test_the_least_start_of_another_pushes_it_behind_and_one_unit_less_does_not(case: Case) -> None:
-    places = case.order().at(NOW).places()[:]
-    for number, place in enumerate(places):
-        for other in places[:number]:
-            found = starts_to_fall_behind(place, other, case.rules, NOW)
-            if other.tenant != place.tenant and found is not None:
+    positions = case.order().at(NOW).positions()[:]
+    for number, position in enumerate(positions):
+        for other in positions[:number]:
+            found = starts_to_fall_behind(position, other, case.rules, NOW)
+            if other.tenant != position.tenant and found is not None:
                 resource, amount = found
-                assert before(case.order({(other.tenant, resource): amount}), place.uid, other.uid)
+                assert before(case.order({(other.tenant, resource): amount}), position.uid, other.uid)
                 less = case.order({(other.tenant, resource): amount - 1})
-                assert not before(less, place.uid, other.uid)
+                assert not before(less, position.uid, other.uid)
 
 
 def test_no_start_is_told_where_one_may_use_a_resource_up() -> None:
@@ -264,25 +266,25 @@ def test_a_class_gives_the_rank_that_is_told(case: Case, override: float | None)
         for move in told:
             changed = case.order(classes={job.uid: move.job_class}).at(NOW).uids()
             assert move.rank == changed.index(job.uid)
-    assert order.at(NOW).places()[:] == case.order().at(NOW).places()[:]
+    assert order.at(NOW).positions()[:] == case.order().at(NOW).positions()[:]
 
 
 @settings(max_examples=cases())
 @given(pools())
 def test_time_moves_a_pair_at_the_told_instant_and_never_else(case: Case) -> None:
     order = case.order()
-    places = order.at(NOW).places()[:]
+    positions = order.at(NOW).positions()[:]
     orders = {instant: order.at(instant).uids() for instant in range(NOW, NOW + 20 * HOUR, HOUR)}
-    for number, place in enumerate(places):
-        for other in places[:number]:
-            if place.tenant == other.tenant:
+    for number, position in enumerate(positions):
+        for other in positions[:number]:
+            if position.tenant == other.tenant:
                 continue
-            at = passes_at(place, other, case.rules, NOW)
+            at = passes_at(position, other, case.rules, NOW)
             if at is not None:
-                assert is_before(order, other.uid, place.uid, at - 1)
-                assert is_before(order, place.uid, other.uid, at)
+                assert is_before(order, other.uid, position.uid, at - 1)
+                assert is_before(order, position.uid, other.uid, at)
             for instant, uids in orders.items():
-                passed = uids.index(place.uid) < uids.index(other.uid)
+                passed = uids.index(position.uid) < uids.index(other.uid)
                 assert passed == (at is not None and instant >= at)
 
 
@@ -334,34 +336,34 @@ def test_instants_are_left_out_where_time_moves_the_sequence_of_a_tree_too() -> 
     for parents, mode, told in tried:
         scored_by = replace(stated, parents=parents, class_mode=mode)
         order = Case(waiting, use, {}, scored_by).order()
-        place = order.place("j1", NOW)
-        assert place is not None
-        found = what_if_in(order.at(NOW), place)
-        assert [move.cause for move in found.moves].count("time") == told
+        position = order.position("j1", NOW)
+        assert position is not None
+        found = what_if_in(order.at(NOW), position)
+        assert [move.cause for move in found.counterfactuals].count("time") == told
         assert not found.still
 
 
 @settings(max_examples=cases())
 @given(pools(tree=None))
-def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> None:
+def test_neighbours_room_and_breakdown_are_those_of_the_whole_order(case: Case) -> None:
     order = case.order()
-    places = order.at(NOW).places()[:]
-    for rank in (0, len(places) // 2, len(places) - 1):
-        place = places[rank]
-        found = around_place(order.at(NOW), place, 3)
-        assert [one.uid for one in found.nearest] == [one.uid for one in places[:rank]][::-1][:3]
-        assert [one.uid for one in found.behind] == [one.uid for one in places[rank + 1 :]][:3]
-        prospects = what_if_in(order.at(NOW), place)
-        assert prospects.room is not None
-        for name, asked in place.demand.items():
+    positions = order.at(NOW).positions()[:]
+    for rank in (0, len(positions) // 2, len(positions) - 1):
+        position = positions[rank]
+        found = around_position(order.at(NOW), position, 3)
+        assert [one.uid for one in found.nearest] == [one.uid for one in positions[:rank]][::-1][:3]
+        assert [one.uid for one in found.behind] == [one.uid for one in positions[rank + 1 :]][:3]
+        what_if = what_if_in(order.at(NOW), position)
+        assert what_if.room is not None
+        for name, asked in position.demand.items():
             used = sum(part[name] for part in case.use.values())
             assert found.used.get(name, 0) == used
-            assert found.asked.get(name, 0) == sum(one.demand.get(name, 0) for one in places[:rank])
+            assert found.asked.get(name, 0) == sum(one.demand.get(name, 0) for one in positions[:rank])
             missing = used + asked - case.rules.capacity[name]
-            assert prospects.room.missing.get(name, 0) == max(0, missing)
-        makeup = breakdown_of(order.at(NOW), place)
-        assert makeup is not None
-        assert max(makeup.shares.values(), default=0.0) == place.tag
+            assert what_if.room.missing.get(name, 0) == max(0, missing)
+        breakdown = breakdown_of(order.at(NOW), position)
+        assert breakdown is not None
+        assert max(breakdown.shares.values(), default=0.0) == position.tag
 
 
 def smaller(rules: PoolRules, left_out: Sequence[str]) -> PoolRules:
@@ -381,15 +383,15 @@ def test_a_turn_is_of_all_that_can_start_and_of_resources_that_do_not_count_too(
 ) -> None:
     case.rules = smaller(case.rules, left_out)
     order = case.order()
-    places = order.at(NOW).places()[:]
-    for rank, place in enumerate(places):
-        found = around_place(order.at(NOW), place, 3)
+    positions = order.at(NOW).positions()[:]
+    for rank, position in enumerate(positions):
+        found = around_position(order.at(NOW), position, 3)
         start = [
             one
-            for one in places[:rank]
+            for one in positions[:rank]
             if all(amount <= case.rules.capacity[name] for name, amount in one.demand.items())
         ]
-        for name in place.demand:
+        for name in position.demand:
             assert found.asked.get(name, 0) == sum(one.demand.get(name, 0) for one in start)
 
 
@@ -435,21 +437,21 @@ def test_wild_facts_get_words_and_their_exact_neighbours(
         )
     uids = order.at(NOW).uids()
     for rank, uid in enumerate(uids):
-        place = order.place(uid, NOW)
-        assert place is not None
-        found = what_if_in(order.at(NOW), place)
-        assert all(told_prospects(found, place, scored_by, NOW))
+        position = order.position(uid, NOW)
+        assert position is not None
+        found = what_if_in(order.at(NOW), position)
+        assert all(told_what_if(found, position, scored_by, NOW))
         assert msgspec.json.decode(msgspec.json.encode(found), type=WhatIf) == found
-        assert sum(count_before(order.at(NOW), place).values()) == rank
-        nearby = around_place(order.at(NOW), place, 3)
+        assert sum(count_before(order.at(NOW), position).values()) == rank
+        nearby = around_position(order.at(NOW), position, 3)
         assert [one.uid for one in nearby.nearest] == uids[max(0, rank - 3) : rank][::-1]
         assert [one.uid for one in nearby.behind] == uids[rank + 1 : rank + 4]
 
 
-def test_place_of_nobody_stands_alone() -> None:
+def test_position_of_nobody_stands_alone() -> None:
     order = PoolFacts(PoolRules(capacity={"cpu": 1}, classes=("normal",)))
-    assert order.place("nobody", NOW) is None
-    stranger = Place(
+    assert order.position("nobody", NOW) is None
+    stranger = Position(
         uid="x",
         scope="",
         id="x",
@@ -461,4 +463,4 @@ def test_place_of_nobody_stands_alone() -> None:
         key=0,
         submitted=0,
     )
-    assert around_place(order.at(NOW), stranger, 3).nearest == []
+    assert around_position(order.at(NOW), stranger, 3).nearest == []

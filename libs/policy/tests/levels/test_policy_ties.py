@@ -72,7 +72,9 @@ def test_on_paper_a_frontend_that_goes_another_way_takes_a_level(
         }
     )
     [pool] = order_snapshot(snapshot)
-    assert [place.uid for place in pool.places] == [name for name, _ in jobs], "other than the frontend goes"
+    assert [position.uid for position in pool.positions] == [name for name, _ in jobs], (
+        "other than the frontend goes"
+    )
     levels = plan_snapshot_levels(pool, snapshot.jobs, 32).levels
     ties = {
         job.uid: tie_of(shipped_capabilities(frontend).ties, job.queue_time, name=job.id, uid=job.uid)
@@ -84,7 +86,7 @@ def test_on_paper_a_frontend_that_goes_another_way_takes_a_level(
     assert len(set(levels.values())) == 2, "one level is not enough"
 
 
-def test_where_ties_are_chance_each_place_gets_a_level_of_its_own() -> None:
+def test_where_ties_are_chance_each_position_gets_a_level_of_its_own() -> None:
     able = Capabilities(ties=TieRule.CHANCE)
     window = [
         LabelledJob(

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -41,11 +41,11 @@ def arrival(
     )
 
 
-def tag(order: PoolFacts, place: Place) -> Fraction:
-    if not place.use:
+def tag(order: PoolFacts, position: Position) -> Fraction:
+    if not position.use:
         return Fraction(0)
-    return Fraction(place.use, order.rules.capacity[place.dominant]) / order.rules.entitlement_of(
-        place.tenant
+    return Fraction(position.use, order.rules.capacity[position.dominant]) / order.rules.entitlement_of(
+        position.tenant
     )
 
 
@@ -65,9 +65,9 @@ def test_a_later_job_stands_before_an_older_one_only_within_the_bound(rng: rando
     """The bound holds with a cap, too, while the older job is below it."""
     cap, now = rng.choice([None, rng.randrange(1, 20)]), rng.randrange(40)
     order = random_pool(rng, cap)
-    places = order.at(now).places()[:]
-    for rank, k in enumerate(places):
-        for j in places[rank + 1 :]:
+    positions = order.at(now).positions()[:]
+    for rank, k in enumerate(positions):
+        for j in positions[rank + 1 :]:
             if k.submitted > j.submitted:
                 lead = tag(order, j) - tag(order, k)
                 if cap is None or now - j.submitted <= cap:
@@ -100,8 +100,8 @@ def test_beyond_the_cap_the_plain_bound_fails() -> None:
     order.run("r", "j", {"gpu": 1})
     order.wait(arrival(0, "j", 0, 1, 0))
     order.wait(arrival(1, "k", 1, 1, 0))
-    assert [place.tenant for place in order.at(2).places()] == ["j", "k"]
-    assert [place.tenant for place in order.at(4).places()] == ["k", "j"]
+    assert [position.tenant for position in order.at(2).positions()] == ["j", "k"]
+    assert [position.tenant for position in order.at(4).positions()] == ["k", "j"]
 
 
 @dataclass
@@ -110,21 +110,21 @@ class ServedPool:
 
     order: PoolFacts = field(default_factory=lambda: PoolFacts(rules()))
     tags: dict[str, Fraction] = field(default_factory=dict)
-    at_submit: dict[str, Place] = field(default_factory=dict)
+    at_submit: dict[str, Position] = field(default_factory=dict)
     running: list[str] = field(default_factory=list)
 
     def look(self, now: int) -> None:
         """No tag is higher than it was before."""
-        after = {place.uid: place for place in self.order.at(now).places()}
-        for uid, place in after.items():
-            self.at_submit.setdefault(uid, place)
-            found = tag(self.order, place)
+        after = {position.uid: position for position in self.order.at(now).positions()}
+        for uid, position in after.items():
+            self.at_submit.setdefault(uid, position)
+            found = tag(self.order, position)
             assert found <= self.tags.get(uid, found)
             self.tags[uid] = found
 
     def start_first(self, now: int) -> None:
         """Whoever waits longer than the first was submitted within the bound of its own submission."""
-        first, *others = self.order.at(now).places()[:]
+        first, *others = self.order.at(now).positions()[:]
         for j in others:
             if first.submitted > j.submitted:
                 known = tag(self.order, self.at_submit[j.uid]) - tag(self.order, first)
@@ -153,11 +153,11 @@ def test_backfill_of_the_own_tenant_and_late_arrivals_raise_a_tag_by_exactly_the
     order = PoolFacts(rules())
     order.wait(arrival(1, "t0", 5, 3, 0))
     order.wait(arrival(2, "t0", 6, 1, 0))
-    before = {place.uid: place.use for place in order.at(9).places()}
+    before = {position.uid: position.use for position in order.at(9).positions()}
     assert before == {"u001": 0, "u002": 3}
     order.run("u002", "t0", {"gpu": 1})
     order.wait(arrival(3, "t0", 4, 2, 0))
-    after = {place.uid: place.use for place in order.at(9).places()}
+    after = {position.uid: position.use for position in order.at(9).positions()}
     assert after == {"u003": 1, "u001": 1 + 2}
 
 
@@ -165,8 +165,8 @@ def test_a_higher_class_arrival_raises_the_tags_behind_it_by_its_demand_and_no_o
     order = PoolFacts(rules())
     order.wait(arrival(0, "t0", 0, 1, 0))
     order.wait(arrival(1, "t1", 0, 1, 0))
-    before = {place.uid: place for place in order.at(5).places()}
+    before = {position.uid: position for position in order.at(5).positions()}
     order.wait(arrival(2, "t0", 5, 3, 0, job_class="urgent"))
-    after = {place.uid: place for place in order.at(5).places()}
+    after = {position.uid: position for position in order.at(5).positions()}
     assert after["u000"].use == before["u000"].use + 3
     assert after["u001"] == before["u001"]

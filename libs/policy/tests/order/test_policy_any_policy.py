@@ -155,9 +155,9 @@ class AnyPolicy(RuleBasedStateMachine):
     @rule(window=st.integers(1, 5), now=st.integers(0, 30), uid=uids)
     def somebody_looks(self, window: int, now: int, uid: str) -> None:
         fresh = self.from_scratch()
-        assert self.kept.place(uid, now) == fresh.place(uid, now)
+        assert self.kept.position(uid, now) == fresh.position(uid, now)
         for shard in (None, TENANTS[::2], TENANTS[1::2]):
-            assert self.kept.at(now).front(window, shard) == fresh.at(now).front(window, shard)
+            assert self.kept.at(now).queue_heads(window, shard) == fresh.at(now).queue_heads(window, shard)
         assert self.kept.at(now).next_flip() == fresh.at(now).next_flip()
 
     @invariant()
@@ -165,11 +165,11 @@ class AnyPolicy(RuleBasedStateMachine):
         """Compares with an order made from scratch, to the byte."""
         fresh = self.from_scratch()
         now = 12
-        whole = self.kept.at(now).places()[:]
-        assert msgspec.msgpack.encode(whole) == msgspec.msgpack.encode(fresh.at(now).places()[:])
+        whole = self.kept.at(now).positions()[:]
+        assert msgspec.msgpack.encode(whole) == msgspec.msgpack.encode(fresh.at(now).positions()[:])
         assert self.kept.snapshot.standings() == fresh.snapshot.standings()
         assert self.kept.snapshot.waiting() == fresh.snapshot.waiting()
-        assert {place.uid for place in whole} == set(self.waiting)
+        assert {position.uid for position in whole} == set(self.waiting)
 
     def from_scratch(self) -> PoolFacts:
         fresh = PoolFacts(self.current)
@@ -196,4 +196,4 @@ def test_past_use_of_a_tenant_that_becomes_a_parent_counts_once() -> None:
         order.set_rules(rules)
         order.wait(a_waiting_job("u", tenant=parents[0], demand={}))
         assert {one.tenant: one.share for one in order.snapshot.standings(["org"])} == {"org": 0.125}
-        assert order.at(0).places()[0].tag == 0.125
+        assert order.at(0).positions()[0].tag == 0.125

@@ -80,7 +80,7 @@ def test_the_head_of_a_long_line_is_that_of_all_its_jobs(seed: int, *, strict: b
     facts = PoolFacts(pool)
     jobs = {uid: _any_job(uid, dice, sparse=sparse) for uid in map("u{:04}".format, range(4_500))}
     facts.wait_all(jobs.values())
-    facts.at(0).front(3)
+    facts.at(0).queue_heads(3)
     for turn in range(12):
         for uid in dice.sample(sorted(jobs), 3):
             facts.forget(uid)
@@ -96,7 +96,7 @@ def test_the_head_of_a_long_line_is_that_of_all_its_jobs(seed: int, *, strict: b
         fresh = PoolFacts(pool)
         fresh.wait_all(jobs.values())
         window = dice.choice((1, 5, 40))
-        assert facts.at(0).front(window) == fresh.at(0).front(window)
+        assert facts.at(0).queue_heads(window) == fresh.at(0).queue_heads(window)
         assert facts.snapshot.waiting() == fresh.snapshot.waiting()
         assert turn < 11 or facts.at(0).uids() == fresh.at(0).uids()
 
@@ -117,11 +117,11 @@ def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:
     job = a_waiting_job("u", tenant="ada", submitted=1, demand={"gpu": 1})
     order.wait(job)
     order.run("r", "ada", {"gpu": 1})
-    before = order.at(0).places()[:]
+    before = order.at(0).positions()[:]
     scores = scores_of(order)
     order.wait(msgspec.structs.replace(job))
     order.run("r", "ada", {"gpu": 1, "cpu": 0})
     order.set_rules(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     order.forget("never seen")
     assert scores_of(order) is scores
-    assert order.at(0).places()[:] == before
+    assert order.at(0).positions()[:] == before

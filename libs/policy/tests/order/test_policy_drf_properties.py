@@ -315,7 +315,7 @@ def test_a_tenant_that_asks_for_nothing(rng: random.Random) -> None:
 @given(rngs)
 @settings(max_examples=cases())
 def test_the_order_in_which_facts_are_told(rng: random.Random) -> None:
-    """Places with all their terms, and standings, are the same to the byte."""
+    """Positions with all their terms, and standings, are the same to the byte."""
     capacity, demands, weights = a_pool(rng)
     waiting = [
         a_waiting_job(f"{tenant}-{number}", tenant=tenant, submitted=rng.randrange(3), demand=demand)
@@ -336,7 +336,7 @@ def told(capacity: TaskDemand, weights: TenantWeights, waiting: Sequence[Waiting
     for job in waiting[::2]:
         order.wait(job)
     order.wait_all(waiting[1::2])
-    return msgspec.msgpack.encode((order.at(1).places()[:], order.snapshot.standings()))
+    return msgspec.msgpack.encode((order.at(1).positions()[:], order.snapshot.standings()))
 
 
 def test_a_moment_in_the_middle_counts_what_had_started() -> None:

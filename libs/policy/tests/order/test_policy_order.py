@@ -8,8 +8,8 @@ from fractions import Fraction
 import msgspec
 
 from fairlead_contracts.base.instants import HOUR, SECOND
-from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.order.merging import merge_places, sort_key
+from fairlead_contracts.messages.decisions import Position
+from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -20,12 +20,12 @@ CLASSES = ("urgent", "normal")
 QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"), JobQueue("c2", "q1"))
 
 
-def uids(places: Sequence[Place]) -> list[str]:
-    return [place.uid for place in places]
+def uids(positions: Sequence[Position]) -> list[str]:
+    return [position.uid for position in positions]
 
 
-def to_bytes(places: object) -> bytes:
-    return msgspec.msgpack.encode(places)
+def to_bytes(positions: object) -> bytes:
+    return msgspec.msgpack.encode(positions)
 
 
 RULES = PoolRules(capacity={"gpu": 10}, classes=CLASSES, entitlements=dict.fromkeys(TENANTS, Fraction(1)))
@@ -37,16 +37,16 @@ def job(uid: str, tenant: str, **changed: object) -> WaitingJob:
 
 
 def test_a_tenth_three_times_is_three_tenths() -> None:
-    # In floats 0.1 * 3 > 0.3: the older job of the tenant with the tie would lose its place.
+    # In floats 0.1 * 3 > 0.3: the older job of the tenant with the tie would lose its position.
     order = PoolFacts(replace(RULES, entitlements={"ada": Fraction("0.1"), "bob": Fraction("0.3")}))
     order.run("r1", "ada", {"gpu": 1})
     order.run("r2", "bob", {"gpu": 3})
     order.wait(job("a", "ada", submitted=5))
     order.wait(job("b", "bob", submitted=4))
-    assert uids(order.at(0).places()[:]) == ["b", "a"]
+    assert uids(order.at(0).positions()[:]) == ["b", "a"]
 
 
-def test_equal_tags_of_unlike_floats_tie_in_orders_and_fronts() -> None:
+def test_equal_tags_of_unlike_floats_tie_in_orders_and_heads() -> None:
     unlike = 0
     for use in range(2, 40):
         weights = {"ada": Fraction(use, 10), "bob": Fraction(1, 10)}
@@ -57,8 +57,8 @@ def test_equal_tags_of_unlike_floats_tie_in_orders_and_fronts() -> None:
             order.run("r2", "bob", {"gpu": 1})
             order.wait(job(newer, newer, submitted=5))
             order.wait(job(older, older, submitted=4))
-            assert uids(order.at(0).places()[:]) == [older, newer]
-            assert uids(order.at(0).front(1)[THE_QUEUE]) == [older]
+            assert uids(order.at(0).positions()[:]) == [older, newer]
+            assert uids(order.at(0).queue_heads(1)[THE_QUEUE]) == [older]
     assert unlike > 5
 
 
@@ -71,10 +71,10 @@ def test_keys_that_differ_by_less_than_a_float_can_hold_keep_their_order() -> No
     for tenant, use in (("ada", 2**58 + 1), ("bob", 2**58), ("cyd", 2**58 + 2)):
         order.run(f"r-{tenant}", tenant, {"memory": use})
         order.wait(job(tenant, tenant, submitted=now, demand={"memory": 1}))
-    places = order.at(now).places()[:]
-    assert len({place.key for place in places}) == 1
-    assert uids(places) == ["bob", "ada", "cyd"]
-    assert uids(merge_places([places[::-1]], order.rules, now)) == ["bob", "ada", "cyd"]
+    positions = order.at(now).positions()[:]
+    assert len({position.key for position in positions}) == 1
+    assert uids(positions) == ["bob", "ada", "cyd"]
+    assert uids(merge_positions([positions[::-1]], order.rules, now)) == ["bob", "ada", "cyd"]
 
 
 def test_of_equally_dominant_resources_the_first_by_name_is_named() -> None:
@@ -85,7 +85,7 @@ def test_of_equally_dominant_resources_the_first_by_name_is_named() -> None:
         order.run("r", "ada", {"gpu": 3 * times, "cpu": 49 * times})
         order.wait(job("tie", "ada", demand={"gpu": 1}))
         order.wait(job("more", "ada", submitted=1))
-        assert [place.dominant for place in order.at(0).places()] == ["cpu", "gpu"]
+        assert [position.dominant for position in order.at(0).positions()] == ["cpu", "gpu"]
         unlike += 3 * times * (1 / 3) > 49 * times * (1 / 49)
     assert unlike
 
@@ -95,14 +95,14 @@ def test_the_dominant_resource_is_found_where_floats_are_equal() -> None:
     order = PoolFacts(PoolRules(capacity=capacity, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     order.run("r", "ada", {"cpu": 2**60, "gpu": 2**60 + 1})
     order.wait(job("a", "ada"))
-    place = order.place("a", 0)
-    assert place is not None
-    assert (place.dominant, place.use) == ("gpu", 2**60 + 1)
+    position = order.position("a", 0)
+    assert position is not None
+    assert (position.dominant, position.use) == ("gpu", 2**60 + 1)
     weighty = replace(order.rules, resource_weights={"cpu": Fraction("1.000000000000000001")})
     order.set_rules(weighty)
-    place = order.place("a", 0)
-    assert place is not None
-    assert place.dominant == "cpu"
+    position = order.position("a", 0)
+    assert position is not None
+    assert position.dominant == "cpu"
 
 
 def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
@@ -114,16 +114,18 @@ def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
     order.wait(job("late", "cyd", submitted=2**63 + 5))
     order.wait(job("early", "dan", submitted=-(2**63) - 5))
     order.run("r", "dan", {"gpu": -5, "fpga": 2**64})
-    places = order.at(10).places()[:]
-    to_bytes(places)
+    positions = order.at(10).positions()[:]
+    to_bytes(positions)
     to_bytes(order.snapshot.standings())
     # The first jobs of ada and of cyd start from nothing used, whatever they ask for.
-    names = uids(places)
+    names = uids(positions)
     assert set(names[:2]) == {"a0", "b0"} or names[0] in {"a0", "b0", "huge"}
     assert [uid for uid in names if uid.startswith("b")] == [f"b{number}" for number in range(6)]
     assert names.index("b5") < names.index("a2")
-    assert [place.unbounded for place in places if place.uid in {"a2", "late", "early"}] == [True] * 3
-    assert merge_places([places[::2], places[1::2]], order.rules, 10) == places
+    assert [position.unbounded for position in positions if position.uid in {"a2", "late", "early"}] == [
+        True
+    ] * 3
+    assert merge_positions([positions[::2], positions[1::2]], order.rules, 10) == positions
 
 
 def test_a_tenant_without_weight_stands_behind_its_class_and_before_the_next() -> None:
@@ -132,7 +134,7 @@ def test_a_tenant_without_weight_stands_behind_its_class_and_before_the_next() -
     order.wait(job("b-urgent", "bob", job_class="urgent", submitted=9, demand={"gpu": 1000}))
     order.wait(job("stranger", "eve", submitted=0))
     order.wait(job("b", "bob", submitted=9))
-    assert uids(order.at(10).places()[:]) == ["b-urgent", "stranger-urgent", "b", "stranger"]
+    assert uids(order.at(10).positions()[:]) == ["b-urgent", "stranger-urgent", "b", "stranger"]
 
 
 def test_a_resource_that_the_pool_lacks_is_named_as_the_cause() -> None:
@@ -140,12 +142,12 @@ def test_a_resource_that_the_pool_lacks_is_named_as_the_cause() -> None:
     order.wait(job("first", "ada", demand={"gpu": 1, "tpu": 4, "npu": 2}))
     order.wait(job("second", "ada", submitted=1))
     order.wait(job("other", "bob", submitted=2))
-    first, other, second = order.at(0).places()[:]
+    first, other, second = order.at(0).positions()[:]
     assert (first.uid, first.unbounded) == ("first", False)
     assert other.uid == "other"
     assert (second.unbounded_by, second.dominant, second.use) == ("asked", "npu", 2)
     order.run("r", "ada", {"tpu": 3})
-    assert order.place("first", 0) == msgspec.structs.replace(
+    assert order.position("first", 0) == msgspec.structs.replace(
         first, unbounded=True, unbounded_by="held", dominant="tpu", use=3
     )
 
@@ -154,20 +156,20 @@ def test_a_class_that_the_policy_does_not_know_stands_behind_all() -> None:
     order = PoolFacts(RULES)
     order.wait(job("odd", "ada", job_class="of another policy"))
     order.wait(job("b", "bob", submitted=1))
-    assert uids(order.at(0).places()[:]) == ["b", "odd"]
+    assert uids(order.at(0).positions()[:]) == ["b", "odd"]
 
 
 def test_no_capacity_and_no_jobs_are_no_errors() -> None:
     empty = PoolFacts(PoolRules(capacity={}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
-    assert empty.at(0).places()[:] == []
-    assert empty.at(0).front(10) == {}
+    assert empty.at(0).positions()[:] == []
+    assert empty.at(0).queue_heads(10) == {}
     assert empty.at(0).next_flip() is None
     assert empty.snapshot.standings() == []
-    assert merge_places([], RULES, 0) == []
+    assert merge_positions([], RULES, 0) == []
     empty.wait(job("a", "ada", demand={}))
     empty.wait(job("b", "ada", submitted=1, demand={"gpu": 1}))
     empty.wait(job("c", "ada", submitted=2))
-    assert [(place.uid, place.unbounded) for place in empty.at(0).places()] == [
+    assert [(position.uid, position.unbounded) for position in empty.at(0).positions()] == [
         ("a", False),
         ("b", False),
         ("c", True),
@@ -188,9 +190,9 @@ def test_thousands_of_equal_jobs_of_equal_tenants_stay_quick_and_exact() -> None
     ]
     for one in jobs:
         order.wait(one)
-    places = order.at(0).places()[:]
-    assert places == sorted(places, key=lambda place: sort_key(place, rules, 0))
-    assert uids(order.at(0).front(100)[THE_QUEUE]) == uids(places[:100])
+    positions = order.at(0).positions()[:]
+    assert positions == sorted(positions, key=lambda position: sort_key(position, rules, 0))
+    assert uids(order.at(0).queue_heads(100)[THE_QUEUE]) == uids(positions[:100])
 
 
 def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards() -> None:
@@ -217,16 +219,19 @@ def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards(
                 queue=rng.choice(QUEUES),
             )
         )
-    whole = order.at(now).places()[:]
-    assert whole == sorted(whole, key=lambda place: sort_key(place, rules, now))
+    whole = order.at(now).positions()[:]
+    assert whole == sorted(whole, key=lambda position: sort_key(position, rules, now))
     shards = [[f"t{number}" for number in range(60) if number % 16 == shard] for shard in range(16)]
-    assert merge_places([order.at(now).places(shard)[:] for shard in shards], rules, now) == whole
+    assert merge_positions([order.at(now).positions(shard)[:] for shard in shards], rules, now) == whole
     for window in (1, 100, 5000):
-        fronts = [order.at(now).front(window, shard) for shard in shards]
-        for queue, front in order.at(now).front(window).items():
-            parts = [part[queue] for part in fronts if queue in part]
-            assert merge_places(parts, rules, now)[:window] == front
-            assert front == [place for place in whole if order._waiting[place.uid].queue == queue][:window]
+        queue_heads = [order.at(now).queue_heads(window, shard) for shard in shards]
+        for queue, heads in order.at(now).queue_heads(window).items():
+            parts = [part[queue] for part in queue_heads if queue in part]
+            assert merge_positions(parts, rules, now)[:window] == heads
+            assert (
+                heads
+                == [position for position in whole if order._waiting[position.uid].queue == queue][:window]
+            )
 
 
 def test_weights_without_a_small_common_denominator_are_compared_exactly() -> None:
@@ -243,10 +248,11 @@ def test_weights_without_a_small_common_denominator_are_compared_exactly() -> No
     for number, prime in enumerate(primes):
         order.run(f"r{prime}", f"t{prime}", {"gpu": prime})
         order.wait(job(f"u{prime}", f"t{prime}", submitted=(number * 7) % 11))
-    places = order.at(0).places()[:]
-    assert {place.tag for place in places} == {1e40}
-    assert uids(places) == [
-        place.uid for place in sorted(places, key=lambda place: (place.submitted, place.uid))
+    positions = order.at(0).positions()[:]
+    assert {position.tag for position in positions} == {1e40}
+    assert uids(positions) == [
+        position.uid
+        for position in sorted(positions, key=lambda position: (position.submitted, position.uid))
     ]
 
 

@@ -184,7 +184,7 @@ def fill_tree(rules: PoolRules, leaves: Mapping[str, TaskDemand]) -> Counter[str
             order.wait(a_waiting_job(f"{leaf}-{number:02d}", tenant=leaf, demand=demand))
     count, use = Counter[str](), Counter[str]()
     while True:
-        head = order.at(0).places()[0]
+        head = order.at(0).positions()[0]
         if any(use[name] + amount > rules.capacity[name] for name, amount in head.demand.items()):
             return count
         order.run(head.uid, head.tenant, head.demand)
@@ -192,7 +192,7 @@ def fill_tree(rules: PoolRules, leaves: Mapping[str, TaskDemand]) -> Counter[str
         use.update(head.demand)
         started.append(head.demand)
         if rules.rescaled:
-            waiting = [place.demand for place in order.at(0).places()]
+            waiting = [position.demand for position in order.at(0).positions()]
             order.set_rules(replace(rules, saturated=used_up(rules, started, waiting)))
 
 

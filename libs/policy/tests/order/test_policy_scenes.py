@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.explain.neighbourhood import count_before
-from fairlead_policy.order.merging import merge_places, sort_key
+from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
@@ -181,12 +181,12 @@ seeds = st.integers(0, 2**32)
 rngs = seeds.map(random.Random)
 
 
-def uids(places: Sequence[Place]) -> list[str]:
-    return [place.uid for place in places]
+def uids(positions: Sequence[Position]) -> list[str]:
+    return [position.uid for position in positions]
 
 
-def to_bytes(places: object) -> bytes:
-    return msgspec.msgpack.encode(places)
+def to_bytes(positions: object) -> bytes:
+    return msgspec.msgpack.encode(positions)
 
 
 @of_each_kind
@@ -195,7 +195,7 @@ def to_bytes(places: object) -> bytes:
 def test_the_order_is_that_of_picking_one_job_at_a_time(seed: int, kind: SceneMaker) -> None:
     scene = kind(seed, 14)
     order = pool(scene).at(scene.now)
-    assert uids(order.places()[:]) == order.uids() == by_brute_force(scene)
+    assert uids(order.positions()[:]) == order.uids() == by_brute_force(scene)
 
 
 @pytest.mark.deep
@@ -213,10 +213,10 @@ def test_the_order_is_that_of_picking_one_job_at_a_time_at_length(
 @of_each_kind
 @given(seed=seeds)
 @settings(max_examples=cases(0.5))
-def test_places_made_from_columns_are_those_made_one_by_one(seed: int, kind: SceneMaker) -> None:
+def test_positions_made_from_columns_are_those_made_one_by_one(seed: int, kind: SceneMaker) -> None:
     scene = kind(seed, 80)
     order = pool(scene)
-    expected, found = order.at(scene.now).places()[:], order.at(scene.now).places()
+    expected, found = order.at(scene.now).positions()[:], order.at(scene.now).positions()
     assert to_bytes(list(found)) == to_bytes(expected)
     assert len(found) == len(expected)
     assert found[1:4] == expected[1:4]
@@ -236,10 +236,10 @@ def test_the_same_facts_in_any_order_give_the_same_bytes(
     shuffled = replace(scene, waiting=tuple(waiting), running=tuple(running))
     first, second = pool(scene), pool(shuffled)
     now = scene.now
-    assert to_bytes(first.at(now).places()[:]) == to_bytes(second.at(now).places()[:])
+    assert to_bytes(first.at(now).positions()[:]) == to_bytes(second.at(now).positions()[:])
     assert to_bytes(first.snapshot.standings()) == to_bytes(second.snapshot.standings())
-    fronts = [sorted(order.at(now).front(3).items()) for order in (first, second)]
-    assert to_bytes(fronts[0]) == to_bytes(fronts[1])
+    queue_heads = [sorted(order.at(now).queue_heads(3).items()) for order in (first, second)]
+    assert to_bytes(queue_heads[0]) == to_bytes(queue_heads[1])
 
 
 @of_each_kind
@@ -254,43 +254,43 @@ def test_shards_of_top_level_tenants_merge_into_the_whole_order_to_the_byte(
     shard_of = [rng.randrange(4) for _ in tops]
     shards = [[top for top, at in zip(tops, shard_of, strict=True) if at == shard] for shard in range(4)]
     parts = [pool(scene, shard) for shard in shards]
-    merged = merge_places([part.at(now).places()[:] for part in parts], scene.rules, now)
-    assert to_bytes(merged) == to_bytes(whole.at(now).places()[:])
+    merged = merge_positions([part.at(now).positions()[:] for part in parts], scene.rules, now)
+    assert to_bytes(merged) == to_bytes(whole.at(now).positions()[:])
     by_view = [
-        whole.at(now).places([one for one in (*TENANTS, *LEAVES) if scene.rules.top_of(one) in shard])[:]
+        whole.at(now).positions([one for one in (*TENANTS, *LEAVES) if scene.rules.top_of(one) in shard])[:]
         for shard in shards
     ]
-    assert to_bytes(merge_places(reversed(by_view), scene.rules, now)) == to_bytes(merged)
+    assert to_bytes(merge_positions(reversed(by_view), scene.rules, now)) == to_bytes(merged)
     # Each shard decides at its own instant, and the merge is made at one: as good while no sequence moved meanwhile.
     before = now - rng.randrange(6)
     flips = [flip for part in parts if (flip := part.at(before).next_flip()) is not None]
     if not scene.rules.parents or not any(flip <= now for flip in flips):
-        late = [part.at(now - (now - before) * bool(at)).places()[:] for at, part in enumerate(parts)]
-        assert to_bytes(merge_places(late, scene.rules, now)) == to_bytes(merged)
+        late = [part.at(now - (now - before) * bool(at)).positions()[:] for at, part in enumerate(parts)]
+        assert to_bytes(merge_positions(late, scene.rules, now)) == to_bytes(merged)
 
 
 @of_each_kind
 @given(seed=seeds, window=st.integers(1, 6))
 @settings(max_examples=cases())
-def test_fronts_places_and_counts_agree_with_the_order(seed: int, window: int, kind: SceneMaker) -> None:
+def test_heads_positions_and_counts_agree_with_the_order(seed: int, window: int, kind: SceneMaker) -> None:
     scene = kind(seed, 12)
     order, now = pool(scene), scene.now
-    front = order.at(now).front(window)
-    whole = order.at(now).places()[:]
+    heads = order.at(now).queue_heads(window)
+    whole = order.at(now).positions()[:]
     queue_of = {job.uid: job.queue for job in scene.waiting}
-    assert front == {
-        queue: [place for place in whole if queue_of[place.uid] == queue][:window]
+    assert heads == {
+        queue: [position for position in whole if queue_of[position.uid] == queue][:window]
         for queue in set(queue_of.values())
     }
     assert order.snapshot.waiting() == dict(sorted(Counter(queue_of.values()).items()))
-    assert whole == sorted(whole, key=lambda place: sort_key(place, scene.rules, now))
-    for rank, place in enumerate(whole):
-        assert order.place(place.uid, now) == place
-        assert count_before(order.at(now), place) == Counter(ahead.tenant for ahead in whole[:rank])
-    assert order.place("nobody", now) is None
+    assert whole == sorted(whole, key=lambda position: sort_key(position, scene.rules, now))
+    for rank, position in enumerate(whole):
+        assert order.position(position.uid, now) == position
+        assert count_before(order.at(now), position) == Counter(ahead.tenant for ahead in whole[:rank])
+    assert order.position("nobody", now) is None
     some = ["a", "d", "ada", "dan"]
-    assert order.at(now).places(some)[:] == [place for place in whole if place.tenant in some]
-    assert order.at(now).front(window, some) == {
+    assert order.at(now).positions(some)[:] == [position for position in whole if position.tenant in some]
+    assert order.at(now).queue_heads(window, some) == {
         queue: found[:window]
         for queue in QUEUES
         if (found := [p for p in whole if p.tenant in some and queue_of[p.uid] == queue])
@@ -309,22 +309,22 @@ def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(
 
 @given(seeds)
 @settings(max_examples=cases())
-def test_the_terms_of_a_place_are_those_of_the_formula(seed: int) -> None:
+def test_the_terms_of_a_position_are_those_of_the_formula(seed: int) -> None:
     scene = flat(seed, 14)
     rules = scene.rules
-    for place in pool(scene).at(scene.now).places():
-        if place.unbounded:
-            assert (place.tag, place.key) == (0.0, 0.0)
+    for position in pool(scene).at(scene.now).positions():
+        if position.unbounded:
+            assert (position.tag, position.key) == (0.0, 0.0)
             continue
-        weight = rules.entitlement_of(place.tenant)
+        weight = rules.entitlement_of(position.tenant)
         tag = Fraction(0)
-        if place.use:
-            counts = rules.resource_weights.get(place.dominant, Fraction(1))
-            tag = counts * place.use / rules.capacity[place.dominant] / weight
-        aged = place.submitted if rules.cap is None else max(place.submitted, scene.now - rules.cap)
-        assert place.tag == float(tag)
-        assert place.key == float(tag + rules.rate * aged)
-        assert bool(place.dominant) == bool(place.use)
+        if position.use:
+            counts = rules.resource_weights.get(position.dominant, Fraction(1))
+            tag = counts * position.use / rules.capacity[position.dominant] / weight
+        aged = position.submitted if rules.cap is None else max(position.submitted, scene.now - rules.cap)
+        assert position.tag == float(tag)
+        assert position.key == float(tag + rules.rate * aged)
+        assert bool(position.dominant) == bool(position.use)
 
 
 @pytest.mark.parametrize("kind", [tree, after_h_drf])
@@ -346,14 +346,14 @@ def test_step_by_step_is_as_from_scratch(one: int, other: int) -> None:
     """An order that goes from one scene's facts to another's, looked at on the way, is as one made anew."""
     first, second = tree(one, 5), tree(other, 5)
     order = pool(first)
-    order.at(first.now).places()[:]
-    order.at(first.now).front(2)
+    order.at(first.now).positions()[:]
+    order.at(first.now).queue_heads(2)
     order.set_rules(second.rules)
     for uid, *_ in first.running:
         order.forget(uid)
     for job in first.waiting:
         order.forget(job.uid)
-        order.at(second.now).front(1)
+        order.at(second.now).queue_heads(1)
     for tenant in first.past:
         order.remember(tenant, {})
     for job in second.waiting:
@@ -367,14 +367,14 @@ def test_step_by_step_is_as_from_scratch(one: int, other: int) -> None:
     for tenant, past in second.past.items():
         order.remember(tenant, past)
     fresh = pool(second)
-    assert to_bytes(order.at(second.now).places()[:]) == to_bytes(fresh.at(second.now).places()[:])
+    assert to_bytes(order.at(second.now).positions()[:]) == to_bytes(fresh.at(second.now).positions()[:])
     assert order.snapshot.standings() == fresh.snapshot.standings()
     assert order.at(second.now).next_flip() == fresh.at(second.now).next_flip()
 
 
 @given(rngs)
 @settings(max_examples=cases())
-def test_a_front_looks_as_deep_as_it_must(rng: random.Random) -> None:
+def test_heads_are_looked_for_as_deep_as_must_be(rng: random.Random) -> None:
     """A beginning of each tenant's jobs is not enough where a queue's first stand behind hundreds of another's."""
     rules = replace(rules_of_a_tree(rng), capacity={"cpu": 9, "gpu": 7})
     order = PoolFacts(rules)
@@ -384,17 +384,17 @@ def test_a_front_looks_as_deep_as_it_must(rng: random.Random) -> None:
         for number in range(rng.choice([40, 60, 80, 100, 120, 300]))
     )
     now, window = rng.randint(0, 12), rng.choice([1, 5, 100])
-    whole = order.at(now).places()[:]
+    whole = order.at(now).positions()[:]
     order.set_rules(replace(rules, rate=rules.rate + 1))  # forgets what was made for the whole
     order.set_rules(rules)
     queue_of = {job.uid: job.queue for job in order._waiting.values()}
-    for queue, front in order.at(now).front(window).items():
-        assert front == [place for place in whole if queue_of[place.uid] == queue][:window]
+    for queue, heads in order.at(now).queue_heads(window).items():
+        assert heads == [position for position in whole if queue_of[position.uid] == queue][:window]
 
 
 @given(seeds, rngs)
 @settings(max_examples=cases(1 / 2))
-def test_the_front_is_that_of_all_whatever_was_looked_at_and_changed_before(
+def test_the_heads_are_those_of_all_whatever_was_looked_at_and_changed_before(
     seed: int, rng: random.Random
 ) -> None:
     """The tree is kept up leaf by leaf, and served only as far as somebody looks."""
@@ -411,12 +411,12 @@ def test_the_front_is_that_of_all_whatever_was_looked_at_and_changed_before(
             demand = {"cpu": 1, "gpu": rng.randint(0, 1)}
             passing = job_in_a_tree(rng, uid, QUEUES[0], job_class="normal", demand=demand)
             kept.wait(passing)
-            kept.at(rng.randint(0, 10)).front(rng.randint(1, 3))
+            kept.at(rng.randint(0, 10)).queue_heads(rng.randint(1, 3))
             if rng.random() < 0.5:
                 kept.run(passing.uid, passing.tenant, passing.demand)
-                kept.at(scene.now).front(1)
+                kept.at(scene.now).queue_heads(1)
             kept.forget(passing.uid)
     expected = by_brute_force(scene)
     for window in (1, rng.randint(1, 9)):
-        assert uids(kept.at(scene.now).front(window).get(QUEUES[0], [])) == expected[:window]
+        assert uids(kept.at(scene.now).queue_heads(window).get(QUEUES[0], [])) == expected[:window]
     assert kept.at(scene.now).uids() == expected

@@ -77,7 +77,7 @@ def side_by_side(pool: PoolFacts, jobs: list[WaitingJob]) -> Positions:
     """The order of a pool in which these jobs wait beside what runs."""
     snapshot = pool.snapshot
     lines = OwnLines.of(jobs, None, snapshot.measure)
-    return Order(snapshot.with_lines(lines), NOW).places()
+    return Order(snapshot.with_lines(lines), NOW).positions()
 
 
 def step_by_step(pool: PoolFacts, jobs: list[WaitingJob]) -> None:
@@ -85,26 +85,26 @@ def step_by_step(pool: PoolFacts, jobs: list[WaitingJob]) -> None:
     for number, job in enumerate(jobs):
         pool.wait(job)
         if number % 7 == 0:
-            pool.at(NOW).front(2)
+            pool.at(NOW).queue_heads(2)
     for queue in pool.snapshot.tenant_queues():
         queue.scored()
 
 
 @settings(max_examples=cases())
 @given(pools())
-def test_places_are_those_of_the_pool_kept_up_step_by_step(
+def test_positions_are_those_of_the_pool_kept_up_step_by_step(
     pool: tuple[PoolFacts, list[WaitingJob]],
 ) -> None:
     order, jobs = pool
     found = side_by_side(order, jobs)
     step_by_step(order, jobs)
-    expected = order.at(NOW).places()[:]
+    expected = order.at(NOW).positions()[:]
     assert list(found) == expected
     assert len(found) == len(expected)
     assert [found[at] for at in range(len(found))] == expected
     assert [found[-1]] == expected[-1:] if expected else not list(found)
     assert found[2:5] == expected[2:5]
-    assert [job.uid for job in found.jobs()] == [place.uid for place in expected]
+    assert [job.uid for job in found.jobs()] == [position.uid for position in expected]
 
 
 def beside_a_middle(rng: random.Random, side: int) -> tuple[int, int]:
@@ -133,7 +133,7 @@ def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int, jobs: i
         for name in tenants:
             order.run(f"r-{name}", name, {"cpu": use})
         waiting = [a_waiting_job(f"j-{name}", tenant=name, demand={"cpu": 1}) for name in tenants]
-        assert {place.tag for place in side_by_side(order, waiting)} == {use / capacity}
+        assert {position.tag for position in side_by_side(order, waiting)} == {use / capacity}
 
 
 def columns(count: int, rng: np.random.Generator) -> JobColumns:
@@ -202,7 +202,7 @@ def test_sums_over_all_tenants_may_wrap() -> None:
     order = PoolFacts(rules)
     found = side_by_side(order, jobs)
     step_by_step(order, jobs)
-    assert list(found) == order.at(NOW).places()[:]
+    assert list(found) == order.at(NOW).positions()[:]
 
 
 def test_each_tenant_keeps_what_was_scored_beside_others() -> None:
@@ -220,7 +220,7 @@ def test_each_tenant_keeps_what_was_scored_beside_others() -> None:
     assert [name for name, queue in after.items() if not queue.is_scored] == ["t3"]
     plain = PoolFacts(order.rules)
     plain.wait_all(job for name in order.at(NOW).uids() if (job := order.job(name)) is not None)
-    assert order.at(NOW).places()[:] == plain.at(NOW).places()[:]
+    assert order.at(NOW).positions()[:] == plain.at(NOW).positions()[:]
 
 
 def test_every_job_behind_the_first_that_asks_for_what_the_pool_has_not_says_so() -> None:
@@ -238,12 +238,12 @@ def test_every_job_behind_the_first_that_asks_for_what_the_pool_has_not_says_so(
         for number in range(4)
     ]
     order = PoolFacts(rules)
-    found = {place.uid: place for place in side_by_side(order, jobs)}
-    asked = {uid for uid, place in found.items() if place.unbounded_by == "asked"}
+    found = {position.uid: position for position in side_by_side(order, jobs)}
+    asked = {uid for uid, position in found.items() if position.unbounded_by == "asked"}
     assert asked == {"a-2", "a-3", "b-1", "b-2", "b-3"}
     assert {(found[uid].dominant, found[uid].use) for uid in asked} == {("gpu", 5)}
     step_by_step(order, jobs)
-    assert found == {place.uid: place for place in order.at(NOW).places()}
+    assert found == {position.uid: position for position in order.at(NOW).positions()}
 
 
 def test_tenants_below_others_are_scored_in_one_pass_and_as_each_by_itself() -> None:
@@ -275,7 +275,7 @@ def test_tenants_below_others_are_scored_in_one_pass_and_as_each_by_itself() -> 
     together, one_by_one = pool(), pool()
     for queue in one_by_one.snapshot.tenant_queues():
         queue.scored()
-    assert together.at(NOW).places()[:] == one_by_one.at(NOW).places()[:]
+    assert together.at(NOW).positions()[:] == one_by_one.at(NOW).positions()[:]
     below = {
         queue.tenant: queue.scored() for queue in together.snapshot.tenant_queues() if queue.tenant != "t6"
     }

@@ -1,4 +1,4 @@
-"""Facts as they come, not as they should be: nothing is refused in a running cluster, all of it has a defined place."""
+"""Facts as they come, not as they should be: nothing is refused in a running cluster, all of it has a defined position."""
 
 import random
 from fractions import Fraction
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, SECOND
-from fairlead_policy.order.merging import merge_places, sort_key
+from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
@@ -79,7 +79,7 @@ def wild_job(rng: random.Random, uid: str) -> WaitingJob:
         tenant=rng.choice(TENANTS),
         job_class=rng.choice(["urgent", "normal", "", "of another policy"]),
         submitted=rng.choice(INSTANTS) + rng.randrange(3),
-        # A place repeats it, so it is bounded where facts are read: see `Rulebook.waiting_job`.
+        # A position repeats it, so it is bounded where facts are read: see `Rulebook.waiting_job`.
         demand={name: max(min(amount, 2**64 - 1), -(2**63)) for name, amount in wild_amounts(rng).items()},
         queue=rng.choice([JobQueue("c", "q"), JobQueue("", "")]),
         override=rng.choice([None, None, 1e-6, 1e9, 0.1]),
@@ -88,7 +88,7 @@ def wild_job(rng: random.Random, uid: str) -> WaitingJob:
 
 @given(rngs)
 @settings(max_examples=cases())
-def test_whatever_is_told_has_an_exact_place_that_can_be_sent(rng: random.Random) -> None:
+def test_whatever_is_told_has_an_exact_position_that_can_be_sent(rng: random.Random) -> None:
     rules, now = wild_rules(rng), rng.choice(INSTANTS[:5])
     jobs = [
         wild_job(rng, uid)
@@ -105,17 +105,17 @@ def test_whatever_is_told_has_an_exact_place_that_can_be_sent(rng: random.Random
     at_once.wait_all(jobs)
     for job in reversed(jobs):
         one_by_one.wait(job)
-        one_by_one.at(now).front(1)
+        one_by_one.at(now).queue_heads(1)
     one_by_one.set_rules(rules)
-    places = list(at_once.at(now).places())
-    assert sorted(place.uid for place in places) == sorted(job.uid for job in jobs)
-    keys = [sort_key(place, rules, now) for place in places]
+    positions = list(at_once.at(now).positions())
+    assert sorted(position.uid for position in positions) == sorted(job.uid for job in jobs)
+    keys = [sort_key(position, rules, now) for position in positions]
     assert all(one < other for one, other in pairwise(keys))
-    assert all(isfinite(place.tag) and isfinite(place.key) for place in places)
-    sent = msgspec.msgpack.encode((places, at_once.snapshot.standings()))
+    assert all(isfinite(position.tag) and isfinite(position.key) for position in positions)
+    sent = msgspec.msgpack.encode((positions, at_once.snapshot.standings()))
     assert sent == msgspec.msgpack.encode(
-        (list(one_by_one.at(now).places()), one_by_one.snapshot.standings())
+        (list(one_by_one.at(now).positions()), one_by_one.snapshot.standings())
     )
-    assert merge_places([places[::2], places[1::2]], rules, now) == places
+    assert merge_positions([positions[::2], positions[1::2]], rules, now) == positions
     flip = at_once.at(now).next_flip()
     assert flip is None or flip > now

@@ -44,7 +44,7 @@ class ModelJob:
     lasts: int
     """Time that it really runs, the grace that it is given included."""
     key: float
-    """Place in the policy's order."""
+    """Position in the policy's order."""
     tie: tuple[int, str]
     level: int = 0
     started: int | None = None
@@ -81,7 +81,7 @@ class SlowWriterModel:
     """Jobs that fit for us and not for the frontend: to it a third of the capacity is of no use to them."""
     thief: bool = False
     window: int = ENDLESS
-    """Places of the order that are known."""
+    """Positions of the order that are known."""
     horizon: int = HORIZON
     """Instant up to which the world is looked at, if no promise is open."""
     now: int = 0
@@ -173,7 +173,7 @@ class SlowWriterModel:
         self._write(found.order, waiting)
 
     def _known(self, ordered: Sequence[ModelJob], stands: Sequence[str]) -> list[ModelJob]:
-        """The front of the order, and behind it who keeps a place: where nothing is remembered, all that is labelled."""
+        """The heads of the order, and behind it who keeps a position: where nothing is remembered, all that is labelled."""
         standing = self.standing
         promised = "" if standing.promise is None else standing.promise.uid
         keeping = (
@@ -223,7 +223,7 @@ class SlowWriterModel:
         self._land()
 
     def _land(self) -> None:
-        """One that dies may have sent what lands afterwards: the front of its plan."""
+        """One that dies may have sent what lands afterwards: the heads of its plan."""
         due = [landing for landing in self.landings if landing[0] <= self.now]
         self.landings = [landing for landing in self.landings if landing[0] > self.now]
         for at, uid, level in due:
@@ -309,7 +309,7 @@ def test_what_a_predecessor_promised_is_kept_by_who_takes_over(
 
 @settings(max_examples=cases())
 @given(st.integers(0, 2**32), st.integers(1, 4), st.lists(st.integers(0, SHORT), max_size=10))
-def test_what_was_promised_is_kept_where_only_the_front_of_the_order_is_known(
+def test_what_was_promised_is_kept_where_only_the_heads_of_the_order_are_known(
     seed: int, window: int, forgets: list[int]
 ) -> None:
     assert world_of(seed, 1, SHORT, window=window, forgets=tuple(forgets)).run() == []

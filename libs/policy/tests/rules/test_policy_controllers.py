@@ -53,8 +53,8 @@ def order_of(document: PolicyDocument, *jobs: WaitingJob, use: dict[str, int] | 
 def test_urgent_goes_first_not_last() -> None:
     """The score was written as a Kueue priority as it was: the lowest score, the most urgent, went last."""
     assert order_of(DRF, job("n", "a", 10), job("u", "b", 10, "urgent")) == ["u", "n"]
-    places = [LabelledJob(uid=uid, level=0, tie=(tie, uid)) for uid, tie in (("u", 2), ("n", 1))]
-    levels = dict(plan_levels(places, [], Band(default=0, lowest=1, highest=100)).writes)
+    labelled = [LabelledJob(uid=uid, level=0, tie=(tie, uid)) for uid, tie in (("u", 2), ("n", 1))]
+    levels = dict(plan_levels(labelled, [], Band(default=0, lowest=1, highest=100)).writes)
     assert levels["u"] > levels.get("n", 0)  # higher goes first in the frontend
 
 
@@ -69,10 +69,10 @@ def test_the_score_is_weight_plus_share_less_alpha_times_age() -> None:
     order = pool(DRF)
     order.run("r", "a", {"gpu": 5000})
     order.wait(job("x", "a", 100))
-    [place] = order.at(NOW).places()[:]
+    [position] = order.at(NOW).positions()[:]
     # Keys count from the epoch instead of from now: 0.1 a second times the submit instant.
-    assert place.tag == 0.5
-    assert Fraction(place.key).limit_denominator(1000) == 1000 + Fraction(1, 2) + Fraction(1, 10) * (
+    assert position.tag == 0.5
+    assert Fraction(position.key).limit_denominator(1000) == 1000 + Fraction(1, 2) + Fraction(1, 10) * (
         1_000_000 - 100
     )
 
@@ -243,6 +243,6 @@ def test_the_share_is_the_largest_over_cpu_memory_and_cards() -> None:
     for resource, amount in (("cpu", 1), ("memory", 30), ("gpu", 4)):
         order.run(f"r-{resource}", "a", {resource: amount})
         order.wait(job("x", "a", 0, demand={}))
-        [placed] = order.at(NOW).places()[:]
+        [placed] = order.at(NOW).positions()[:]
         seen.append((placed.dominant, placed.tag))
     assert seen == [("cpu", 0.1), ("memory", 0.3), ("gpu", 0.5)]

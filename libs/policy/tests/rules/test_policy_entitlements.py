@@ -153,7 +153,7 @@ def told(policy: PolicyDocument, jobs: list[WaitingJob]) -> bytes:
     order = PoolFacts(replace(Rulebook(policy, 1).pool_rules("p", CAPACITY), saturated=frozenset({"gpu"})))
     order.run("runs", "a", {"gpu": 2})
     order.wait_all(jobs)
-    return msgspec.json.encode(order.at(9 * HOUR).places()[:])
+    return msgspec.json.encode(order.at(9 * HOUR).positions()[:])
 
 
 @given(st.randoms(use_true_random=False))
@@ -220,10 +220,10 @@ def test_above_the_weight_that_is_told_a_job_stands_where_it_says(rng: random.Ra
     runs = [(tenant, rng.randrange(4)) for tenant in tenants]
     whose = rng.choice([job for job in jobs if job.tenant in {"a", "b", "stranger"}] or jobs)
     order = pool_of(policy, jobs, runs).at(9 * HOUR)
-    place = order.place(whose)
-    assert place is not None
-    found = what_if_in(order, place)
-    for move in found.moves:
+    position = order.position(whose)
+    assert position is not None
+    found = what_if_in(order, position)
+    for move in found.counterfactuals:
         if move.cause == "weight":
             others = [tenant for tenant in policy.tenants if tenant.name != whose.tenant]
             raised = Tenant(name=whose.tenant, weight=move.weight * (1 + 1e-9))

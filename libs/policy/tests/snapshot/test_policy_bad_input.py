@@ -41,7 +41,7 @@ def ordered(plain: PlainObject) -> OrderedPool:
     """The only pool, in order; levels are planned, too."""
     found = decode_snapshot(json.dumps(plain).encode())
     [pool] = order_snapshot(found)
-    keys = [sort_key(place, pool.rules, found.now) for place in pool.places]
+    keys = [sort_key(position, pool.rules, found.now) for position in pool.positions]
     assert all(one < other for one, other in pairwise(keys))
     plan_snapshot_levels(pool, found.jobs, policy_of(found).window)
     return pool
@@ -177,7 +177,7 @@ def test_a_cycle_of_tenants_is_told_once_whether_of_the_policy_the_snapshot_or_b
 
 def test_a_tree_is_as_deep_as_is_allowed_and_no_deeper() -> None:
     pool = ordered(snapshot(job(tenant="t00"), job("k", tenant="b"), tenants=[*chain(16), {"name": "b"}]))
-    assert len(pool.places[0].within or pool.places[1].within) == 15
+    assert len(pool.positions[0].within or pool.positions[1].within) == 15
     too_deep = refusals(lambda: ordered(snapshot(job(tenant="t00"), tenants=chain(17))))
     assert list(too_deep) == ["tenants[0].parent"]
 
@@ -195,9 +195,9 @@ def test_values_nested_a_hundred_thousand_deep_are_refused() -> None:
 def test_a_pool_of_nothing_and_a_pool_without_jobs_have_an_order() -> None:
     for capacity in ({}, {"cpu": 0}):
         empty = snapshot(pools=[{"name": "p", "capacity": capacity}])
-        assert not list(ordered(empty).places)
+        assert not list(ordered(empty).positions)
     nothing = snapshot(job("x"), job("y", submitted=NOW - 1), pools=[{"name": "p", "capacity": {"cpu": 0}}])
-    assert [(one.uid, one.unbounded) for one in ordered(nothing).places] == [("y", False), ("x", True)]
+    assert [(one.uid, one.unbounded) for one in ordered(nothing).positions] == [("y", False), ("x", True)]
 
 
 def test_sums_beyond_64_bits_are_infinite_shares_and_nobody_elses_trouble() -> None:
@@ -205,11 +205,11 @@ def test_sums_beyond_64_bits_are_infinite_shares_and_nobody_elses_trouble() -> N
     largest = MAX_QUANTITY // 1000
     many = [job(f"a{number:02d}", demand={"cpu": largest}, submitted=NOW + number) for number in range(12)]
     pool = ordered(snapshot(*many, *(job(f"b{number:02d}", "b") for number in range(12))))
-    places = {place.uid: place for place in pool.places}
-    assert [name for name in places if name.startswith("a")] == [f"a{number:02d}" for number in range(12)]
-    assert places["a11"].unbounded
-    assert not any(places[f"b{number:02d}"].unbounded for number in range(12))
-    assert list(places).index("b11") < list(places).index("a01")
+    positions = {position.uid: position for position in pool.positions}
+    assert [name for name in positions if name.startswith("a")] == [f"a{number:02d}" for number in range(12)]
+    assert positions["a11"].unbounded
+    assert not any(positions[f"b{number:02d}"].unbounded for number in range(12))
+    assert list(positions).index("b11") < list(positions).index("a01")
 
 
 def test_a_scale_beyond_64_bits_of_a_resource_that_nobody_uses() -> None:
@@ -218,7 +218,7 @@ def test_a_scale_beyond_64_bits_of_a_resource_that_nobody_uses() -> None:
     weighed = {"resource_weights": {"cpu": 0.123456789, "gpu": 1e-6, "memory": 999999.999}}
     jobs = [job(f"j{number}", demand={}) for number in range(3)]
     pool = ordered(snapshot(*jobs, policy=weighed, pools=[{"name": "p", "capacity": capacity}]))
-    assert [place.uid for place in pool.places] == ["j0", "j1", "j2"]
+    assert [position.uid for position in pool.positions] == ["j0", "j1", "j2"]
 
 
 def test_a_tenant_over_its_pool_and_times_at_the_ends_of_the_calendar_have_an_order() -> None:
@@ -229,7 +229,7 @@ def test_a_tenant_over_its_pool_and_times_at_the_ends_of_the_calendar_have_an_or
     ]
     running = [{"id": "r", "tenant": "b", "demand": {"cpu": 80_000}}]
     pool = ordered(snapshot(*jobs, running=running))
-    assert next(iter(pool.places)).uid == "first"
+    assert next(iter(pool.positions)).uid == "first"
     assert pool.standings["b"].share == 10_000
 
 
@@ -237,8 +237,8 @@ def many_jobs_of_one_tenant(count: int) -> None:
     jobs = [job(f"j{number:07d}", submitted=NOW - number % 977) for number in range(count)]
     pool = ordered(snapshot(*jobs))
     wanted = sorted(jobs, key=lambda one: (one["submitted"], one["id"]))
-    assert [place.uid for place in pool.places] == [one["id"] for one in wanted]
-    assert pool.places[-1].use == (count - 1) * 1000
+    assert [position.uid for position in pool.positions] == [one["id"] for one in wanted]
+    assert pool.positions[-1].use == (count - 1) * 1000
 
 
 def test_twenty_thousand_jobs_of_one_tenant() -> None:

@@ -87,13 +87,13 @@ def check_policy(_: random.Random, document: PolicyDocument) -> None:
 
 
 def check_snapshot(rng: random.Random, snapshot: Snapshot) -> None:
-    """Each pool's places are its jobs, each once, in the order of their keys; levels are such as may be written."""
+    """Each pool's positions are its jobs, each once, in the order of their keys; levels are such as may be written."""
     for pool in order_snapshot(snapshot):
         waiting = sorted(job.uid for job in snapshot.jobs if job.pool == pool.name)
-        assert sorted(place.uid for place in pool.places) == waiting
-        keys = [sort_key(place, pool.rules, snapshot.now) for place in pool.places]
+        assert sorted(position.uid for position in pool.positions) == waiting
+        keys = [sort_key(position, pool.rules, snapshot.now) for position in pool.positions]
         assert all(one < other for one, other in pairwise(keys))
-        assert all(isfinite(place.tag) and isfinite(place.key) for place in pool.places)
+        assert all(isfinite(position.tag) and isfinite(position.key) for position in pool.positions)
         steering = steering_of(snapshot, pool.name)
         plan = plan_snapshot_levels(pool, snapshot.jobs, policy_of(snapshot).window, steering)
         assert sorted(plan.levels) == waiting
@@ -110,7 +110,9 @@ def check_snapshot(rng: random.Random, snapshot: Snapshot) -> None:
 def check_told(snapshot: Snapshot) -> None:
     """Every job is explained, stands where the order has it, and is told of nodes and promises where they count."""
     pools = order_snapshot(snapshot)
-    ranks = {place.uid: (pool.name, rank) for pool in pools for rank, place in enumerate(pool.places)}
+    ranks = {
+        position.uid: (pool.name, rank) for pool in pools for rank, position in enumerate(pool.positions)
+    }
     for job in snapshot.jobs:
         [one] = [found for found in explain_in_snapshot(snapshot, job.id) if found.uid == job.uid]
         assert (one.pool, one.rank) == ranks[job.uid]
@@ -123,16 +125,16 @@ def check_told(snapshot: Snapshot) -> None:
         found = reserve_snapshot(snapshot, pool, walked.never)
         assert (found is not None) == reserves(snapshot.policy, pool.name)
         if found is not None:
-            reserved = [place.uid for place in in_reserved_order(pool, found).places]
-            assert sorted(reserved) == sorted(place.uid for place in pool.places)
+            reserved = [position.uid for position in in_reserved_order(pool, found).positions]
+            assert sorted(reserved) == sorted(position.uid for position in pool.positions)
             first += [found.head] if found.head else []
     assert set(first) <= ranks.keys() - walked.never
 
 
 def check_fit(snapshot: Snapshot, pools: Sequence[OrderedPool]) -> Walk:
-    """Each job has an answer, and a reason where it has no place."""
+    """Each job has an answer, and a reason where it has no position."""
     strategy = snapshot.policy.fit.strategy
-    order = {pool.name: [place.uid for place in pool.places] for pool in pools}
+    order = {pool.name: [position.uid for position in pool.positions] for pool in pools}
     found = walk(snapshot, order, CardStrategy.SPREAD if strategy == "none" else CardStrategy(strategy))
     assert found.jobs.keys() == {job.uid for job in snapshot.jobs}
     for fit in found.jobs.values():

@@ -49,7 +49,9 @@ def snapshot(*jobs: dict[str, object], nodes: list[dict[str, object]], **more: o
 
 
 def walked(found: Snapshot, strategy: CardStrategy = CardStrategy.BINPACK) -> Walk:
-    return walk(found, {pool.name: [p.uid for p in pool.places] for pool in order_snapshot(found)}, strategy)
+    return walk(
+        found, {pool.name: [p.uid for p in pool.positions] for pool in order_snapshot(found)}, strategy
+    )
 
 
 def answers(found: Snapshot) -> dict[str, str]:
@@ -243,7 +245,7 @@ def test_fractions_count_as_shares_of_physical_cards() -> None:
         policy={"aging": {"entitlement_per_day": 0}},
     )
     [pool] = order_snapshot(ordering)
-    assert [(place.id, place.tag) for place in pool.places] == [
+    assert [(position.id, position.tag) for position in pool.positions] == [
         ("half", 0.0),
         ("percent", 0.125),
         ("two", 0.25),
@@ -299,7 +301,7 @@ def test_an_ask_of_nothing_asks_for_nothing_wherever_it_stands(
     asking, silent = made(demanded, per_pod), made(set(), set())
     once = with_card_shares(asking)
     assert with_card_shares(once) == once
-    tags = [[place.tag for place in order_snapshot(found)[0].places] for found in (asking, silent)]
+    tags = [[position.tag for position in order_snapshot(found)[0].positions] for found in (asking, silent)]
     assert tags[0] == tags[1]
     assert answers(asking) == answers(silent)
 
@@ -389,7 +391,9 @@ def test_a_job_that_can_never_run_takes_no_place_in_the_window() -> None:
     jobs = [job("never", {GPU: 9}, level=5), job("a", {GPU: 1}), job("b", {GPU: 1}), job("c", {GPU: 1})]
     found = snapshot(*[one | {"queue_time": NOW - at} for at, one in enumerate(jobs)], nodes=[node("n1")])
     [pool] = order_snapshot(found)
-    assert [place.id for place in pool.places] == ["never", "a", "b", "c"], "fit does not change the order"
+    assert [position.id for position in pool.positions] == ["never", "a", "b", "c"], (
+        "fit does not change the order"
+    )
     plan = plan_snapshot_levels(pool, found.jobs, 2, never=walked(found).never)
     assert plan.levels["c"] == 0
     assert plan.levels["never"] < plan.levels["b"], "a level that it had may stay where it does no harm"

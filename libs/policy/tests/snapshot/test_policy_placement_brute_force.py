@@ -187,7 +187,7 @@ class PlainPlacement:
 
 def walked(found: Snapshot, strategy: CardStrategy) -> tuple[list[str], Walk]:
     [pool] = order_snapshot(found)
-    uids = [place.uid for place in pool.places]
+    uids = [position.uid for position in pool.positions]
     return uids, walk(found, {"p": uids}, strategy)
 
 

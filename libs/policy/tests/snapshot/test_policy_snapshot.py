@@ -31,7 +31,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.levels import PLAIN_BAND, plan_snapshot_levels, steering_of, window_of
 from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, policy_of
-from fairlead_testkit.builders import NOW, a_class, a_document, a_job, a_node, a_place, a_pool, a_queue
+from fairlead_testkit.builders import NOW, a_class, a_document, a_job, a_node, a_pool, a_position, a_queue
 from fairlead_testkit.cases import cases
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 
@@ -121,7 +121,7 @@ def brute_force(snapshot: Snapshot, pool: SnapshotPool) -> list[tuple[str, Fract
         if job.pool == pool.name
     ]
     served = fill(jobs, OracleRules.of(document, pool.capacity), snapshot.now, use)
-    return [(place.uid, place.tag, place.key) for place in served]
+    return [(position.uid, position.tag, position.key) for position in served]
 
 
 @given(snapshots)
@@ -129,11 +129,11 @@ def brute_force(snapshot: Snapshot, pool: SnapshotPool) -> list[tuple[str, Fract
 def test_the_order_of_a_snapshot_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
     for pool, ordered in zip(snapshot.pools, order_snapshot(snapshot), strict=True):
         expected = brute_force(snapshot, pool)
-        assert [place.uid for place in ordered.places] == [uid for uid, *_ in expected]
-        for place, (_, tag, key) in zip(ordered.places, expected, strict=True):
-            assert place.unbounded == (tag is None)
+        assert [position.uid for position in ordered.positions] == [uid for uid, *_ in expected]
+        for position, (_, tag, key) in zip(ordered.positions, expected, strict=True):
+            assert position.unbounded == (tag is None)
             if tag is not None and key is not None:
-                assert (place.tag, place.key) == (float(tag), float(key))
+                assert (position.tag, position.key) == (float(tag), float(key))
 
 
 @given(snapshots, rngs)
@@ -150,7 +150,7 @@ def test_the_order_of_the_lists_changes_nothing(snapshot: Snapshot, rng: random.
         plans = [plan_snapshot_levels(pool, snapshot.jobs, snapshot.policy.window) for pool in pools]
         return msgspec.json.encode(
             (
-                [(pool.name, list(pool.places), sorted(pool.standings)) for pool in pools],
+                [(pool.name, list(pool.positions), sorted(pool.standings)) for pool in pools],
                 [plan.writes for plan in plans],
             )
         )
@@ -166,11 +166,13 @@ def test_the_writes_are_those_of_the_planner(snapshot: Snapshot) -> None:
     for ordered in order_snapshot(snapshot):
         labelled = [
             LabelledJob(
-                uid=place.uid, level=by_uid[place.uid].level, tie=(by_uid[place.uid].queue_time, place.uid)
+                uid=position.uid,
+                level=by_uid[position.uid].level,
+                tie=(by_uid[position.uid].queue_time, position.uid),
             )
-            for place in ordered.places
+            for position in ordered.positions
         ]
-        queues = [by_uid[place.uid].queue for place in ordered.places]
+        queues = [by_uid[position.uid].queue for position in ordered.positions]
         front = next(
             (
                 at + 1
@@ -207,7 +209,7 @@ def test_each_frontend_is_steered_by_itself() -> None:
         tenants=[SnapshotTenant(name="ada")], jobs=[late, early],
     )  # fmt: skip
     [pool] = order_snapshot(snapshot)
-    assert [place.uid for place in pool.places] == ["a", "b"]
+    assert [position.uid for position in pool.positions] == ["a", "b"]
     assert plan_snapshot_levels(pool, snapshot.jobs, 32).writes == []
     together = [msgspec.structs.replace(job, cluster="") for job in snapshot.jobs]
     assert len(plan_snapshot_levels(pool, together, 32).writes) == 1
@@ -313,8 +315,8 @@ def test_where_an_admitter_writes_nothing_it_is_said_why(
 ) -> None:
     writes, withheld = planned(in_bands(*queues, kueue("c2"), values=values))
     assert {uid[:2] for uid in writes} == {"c2"}
-    [(place, told)] = withheld.items()
-    assert place == ("c1", "kueue")
+    [(where, told)] = withheld.items()
+    assert where == ("c1", "kueue")
     assert told.startswith(why)
 
 
@@ -382,14 +384,14 @@ def live_order(pool: str, capacity: dict[str, int]) -> list[str]:
                     submitted=job.submitted, demand=job.demand, queue=JobQueue(job.cluster, job.queue),
                 )
             )  # fmt: skip
-    return [place.uid for place in order.at(NOW).places()]
+    return [position.uid for position in order.at(NOW).positions()]
 
 
 def test_a_snapshot_of_stated_facts_gives_the_order_that_a_scorer_gives() -> None:
     snapshot = snapshot_of(STATES, DOCUMENT, NOW)
     again = decode_snapshot(encode_snapshot(snapshot))
     assert again == snapshot
-    found = {pool.name: [place.uid for place in pool.places] for pool in order_snapshot(again)}
+    found = {pool.name: [position.uid for position in pool.positions] for pool in order_snapshot(again)}
     both = {resource: 2 * amount for resource, amount in a_pool().capacity.items()}
     assert found == {"gpu": live_order("gpu", both), "c1/cpu": live_order("c1/cpu", {"cpu": 8000})}
     assert len(found["gpu"]) == 3
@@ -519,7 +521,7 @@ def test_past_use_counts_in_the_pool_that_its_tenant_stands_in(
         }
     )
     [gpu] = [pool for pool in order_snapshot(snapshot) if pool.name == "gpu"]
-    assert [place.id for place in gpu.places] == ["j2", "j1"]
+    assert [position.id for position in gpu.positions] == ["j2", "j1"]
     assert gpu.standings["team"].past == {"gpu": 32_000}
 
 
@@ -539,8 +541,8 @@ def test_a_pool_knows_whether_a_job_may_ask_for_more_than_it_has(counts: bool, r
 
 
 def words_of(pool: OrderedPool, tenant: str) -> list[str]:
-    place = next(place for place in pool.places if place.tenant == tenant and not place.unbounded)
-    return terms_in_words(place, pool.standings[tenant], pool.rules, NOW)
+    position = next(one for one in pool.positions if one.tenant == tenant and not one.unbounded)
+    return terms_in_words(position, pool.standings[tenant], pool.rules, NOW)
 
 
 @pytest.mark.parametrize("subject", ["aa", "zz"])
@@ -566,16 +568,16 @@ def test_shares_are_put_in_words(share: float, text: str) -> None:
     assert percent(share) == text
 
 
-def test_the_terms_of_a_place_are_put_in_words() -> None:
+def test_the_terms_of_a_position_are_put_in_words() -> None:
     rules = Rulebook(a_document(), 1).pool_rules("gpu", {"cpu": 1000})
-    place = a_place(submitted=NOW - 500 * HOUR, demand={"cpu": 4000})
-    tag, age, size = terms_in_words(place, None, rules, NOW)
+    position = a_position(submitted=NOW - 500 * HOUR, demand={"cpu": 4000})
+    tag, age, size = terms_in_words(position, None, rules, NOW)
     assert "tenant team-a comes to" in tag
-    [nothing, *_] = terms_in_words(msgspec.structs.replace(place, dominant="", use=0), None, rules, NOW)
+    [nothing, *_] = terms_in_words(msgspec.structs.replace(position, dominant="", use=0), None, rules, NOW)
     assert "team-a holds nothing before this job starts" in nothing
     assert "20.8 d: worth 208.3 % of what its tenant is entitled to, at 10.0 % a day" in age
     assert "4 cpu, more than the 1 that the pool has" in size
-    [last, _] = terms_in_words(msgspec.structs.replace(place, unbounded=True), None, rules, NOW)
+    [last, _] = terms_in_words(msgspec.structs.replace(position, unbounded=True), None, rules, NOW)
     assert last == "The share of its tenant team-a is infinite: it goes last among the jobs of its class."
 
 

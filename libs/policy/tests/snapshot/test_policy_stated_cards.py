@@ -149,7 +149,7 @@ def walked(states: Mapping[str, State]) -> dict[str, tuple[FitVerdict, list[str]
     snapshot = taken(states)
     found: Walk = walk(
         snapshot,
-        {pool.name: [place.uid for place in pool.places] for pool in order_snapshot(snapshot)},
+        {pool.name: [position.uid for position in pool.positions] for pool in order_snapshot(snapshot)},
         CardStrategy.BINPACK,
     )
     return {job.id: (found.jobs[job.uid].answer, said(found.jobs[job.uid].reasons)) for job in snapshot.jobs}
@@ -204,8 +204,8 @@ def test_the_order_is_that_of_the_cluster_whatever_cards_its_nodes_register() ->
     ]
     facts = state(*jobs)
     without, with_cards = taken(facts), taken(facts | state(node("n1", card("a"))))
-    assert [place.uid for pool in order_snapshot(without) for place in pool.places] == [
-        place.uid for pool in order_snapshot(with_cards) for place in pool.places
+    assert [position.uid for pool in order_snapshot(without) for position in pool.positions] == [
+        position.uid for pool in order_snapshot(with_cards) for position in pool.positions
     ]
 
 

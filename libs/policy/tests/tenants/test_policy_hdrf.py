@@ -82,6 +82,6 @@ def test_a_blocked_job_stands_behind_the_others_of_its_class() -> None:
     order.wait(job("g", "g", 0, gpu=1))
     order.wait(job("c", "g", 5, cpu=1))
     order.wait(job("p", "P", 9, cpu=1))
-    places = order.at(9).places()[:]
-    assert [place.uid for place in places] == ["c", "p", "g"]
-    assert [place.blocked for place in places] == [False, False, True]
+    positions = order.at(9).positions()[:]
+    assert [position.uid for position in positions] == ["c", "p", "g"]
+    assert [position.blocked for position in positions] == [False, False, True]

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -16,11 +16,11 @@ from fairlead_testkit.waiting import a_waiting_job
 QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"))
 
 
-def uids(places: Sequence[Place]) -> list[str]:
-    return [place.uid for place in places]
+def uids(positions: Sequence[Position]) -> list[str]:
+    return [position.uid for position in positions]
 
 
-def test_a_front_waits_for_what_may_come_behind_the_beginning() -> None:
+def test_heads_wait_for_what_may_come_behind_the_beginning() -> None:
     """a asks for nothing, so its hundred jobs go first, and the last of them before b's in the same queue."""
     rules = PoolRules(
         capacity={"gpu": 10},
@@ -33,7 +33,7 @@ def test_a_front_waits_for_what_may_come_behind_the_beginning() -> None:
         order.wait(job(f"a{number:03d}", "a", 0, demand={}, queue=QUEUES[number == 100]))
     for number in range(61):
         order.wait(job(f"b{number:03d}", "b", 0, queue=QUEUES[number == 60]))
-    assert uids(order.at(0).front(1)[QUEUES[1]]) == ["a100"]
+    assert uids(order.at(0).queue_heads(1)[QUEUES[1]]) == ["a100"]
 
 
 # --- worked examples
@@ -67,7 +67,7 @@ def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
     order.run("r", "team-2", {"gpu": 5})
     order.wait(job("a1", "team-1", 5))
     order.wait(job("a2", "team-2", 0))
-    a1, a2 = order.at(5).places()[:]
+    a1, a2 = order.at(5).positions()[:]
     assert uids([a1, a2]) == ["a1", "a2"]
     assert a2.effective is not None
     assert a2.effective.uid == "a1"
@@ -84,9 +84,9 @@ def test_a_sibling_that_comes_later_raises_the_tag_of_the_organisation() -> None
     order = PoolFacts(rules)
     order.run("r", "team-1", {"gpu": 3})
     order.wait(job("j", "team-1", 0))
-    before = order.place("j", 0)
+    before = order.position("j", 0)
     order.wait(job("s", "team-2", 2, demand={"gpu": 2}))
-    after = order.place("j", 2)
+    after = order.position("j", 2)
     assert before is not None
     assert after is not None
     assert (before.tag, after.tag) == (0.3, 0.5)
@@ -103,7 +103,7 @@ def test_weights_count_at_each_level() -> None:
     for number in range(12):
         for tenant in ("team-1", "team-2", "rival"):
             order.wait(job(f"{tenant}-{number:02d}", tenant, 0))
-    first = Counter(place.tenant for place in order.at(0).places()[:18])
+    first = Counter(position.tenant for position in order.at(0).positions()[:18])
     assert first == {"team-1": 9, "team-2": 3, "rival": 6}
 
 
@@ -141,4 +141,4 @@ def test_a_flat_pool_is_the_same_whether_its_tenants_have_an_empty_tree_beside_t
         order.run("r", "j", {"gpu": 2})
         order.wait(job("x", "j", 0))
         order.wait(job("y", "k", 1))
-    assert orders[0].at(0).places()[:] == orders[1].at(0).places()[:]
+    assert orders[0].at(0).positions()[:] == orders[1].at(0).positions()[:]

@@ -8,7 +8,7 @@ from itertools import takewhile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
@@ -52,25 +52,28 @@ def random_pool(rng: random.Random, cap: int | None = None) -> PoolFacts:
     return order
 
 
-def levels(place: Place, rules: PoolRules) -> Iterator[tuple[str, Fraction]]:
+def levels(position: Position, rules: PoolRules) -> Iterator[tuple[str, Fraction]]:
     """The tenants on the job's way up, the leaf first, each with its exact start tag."""
-    top = place.top or place.tenant
-    known = [*((one.tenant, one.dominant, one.use) for one in place.within), (top, place.dominant, place.use)]
+    top = position.top or position.tenant
+    known = [
+        *((one.tenant, one.dominant, one.use) for one in position.within),
+        (top, position.dominant, position.use),
+    ]
     for tenant, dominant, use in known:
         tag = Fraction(use, rules.capacity[dominant]) if use else Fraction(0)
         yield tenant, tag / rules.entitlement_of(tenant)
 
 
-def below(j: Place, k: Place, rules: PoolRules) -> list[Fraction]:
+def below(j: Position, k: Position, rules: PoolRules) -> list[Fraction]:
     """The tags of j's way up to where it meets k's."""
     others = rules.way_up(k.tenant)
     return [tag for _, tag in takewhile(lambda level: level[0] not in others, levels(j, rules))]
 
 
-def passed(places: list[Place]) -> Iterator[tuple[Place, Place]]:
+def passed(positions: list[Position]) -> Iterator[tuple[Position, Position]]:
     """Each older job with each later one of its class that stands before it."""
-    for rank, k in enumerate(places):
-        for j in places[rank + 1 :]:
+    for rank, k in enumerate(positions):
+        for j in positions[rank + 1 :]:
             if k.submitted > j.submitted and k.job_class == j.job_class:
                 yield j, k
 
@@ -81,7 +84,7 @@ def test_a_later_job_passes_only_within_the_sum_over_the_levels(rng: random.Rand
     """The bound holds with a cap, too, while the older job is below it."""
     cap, now = rng.choice([None, rng.randrange(1, 16)]), rng.randrange(12, 24)
     order = random_pool(rng, cap)
-    for j, k in passed(order.at(now).places()[:]):
+    for j, k in passed(order.at(now).positions()[:]):
         if cap is None or now - j.submitted <= cap:
             assert k.submitted - j.submitted < sum(below(j, k, order.rules), Fraction(0)) / RATE
 
@@ -99,6 +102,6 @@ def test_no_single_level_is_a_bound() -> None:
     order.run("r", "a", {"gpu": 4})
     for uid, tenant, submitted in (("j", "a", 0), ("i", "b", 3), ("k", "c", 6)):
         order.wait(a_waiting_job(uid, tenant=tenant, submitted=submitted, demand={}))
-    k, i, j = order.at(6).places()[:]
+    k, i, j = order.at(6).positions()[:]
     assert (k.uid, i.uid, j.uid) == ("k", "i", "j")
     assert [tag / RATE for tag in below(j, k, order.rules)] == [4, 4]

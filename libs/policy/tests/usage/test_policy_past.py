@@ -291,7 +291,10 @@ def test_past_use_of_what_the_pool_has_no_more_of_puts_nobody_behind_all_others(
     order.run("r", "b", {"cpu": 1})
     for tenant in "ab":
         order.wait(a_waiting_job(tenant, tenant=tenant, demand={"cpu": 1}))
-    assert [(place.uid, place.unbounded) for place in order.at(0).places()] == [("a", False), ("b", False)]
+    assert [(position.uid, position.unbounded) for position in order.at(0).positions()] == [
+        ("a", False),
+        ("b", False),
+    ]
     order.set_rules(with_cards)
     assert order.at(0).uids() == ["b", "a"]
     assert [one.past for one in order.snapshot.standings(["a"])] == [{"gpu": 2}]

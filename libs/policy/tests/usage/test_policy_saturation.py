@@ -196,8 +196,8 @@ def starts_of_the_sibling(held: int, *, decoy: bool = False) -> int:
         order.forget(over)
         takes = [{"gpu": held * CARD}, *running.values()]
         order.set_rules(replace(rules, saturated=used_up(rules, takes, waiting)))
-        front = order.at(0).front(STARTS)[THE_QUEUE]
-        head = next(place for place in front if "cpu" in place.demand)
+        heads = order.at(0).queue_heads(STARTS)[THE_QUEUE]
+        head = next(position for position in heads if "cpu" in position.demand)
         start(head.uid, head.tenant)
         found[head.tenant] += 1
     return found["cpus"]

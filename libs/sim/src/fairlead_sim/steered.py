@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.capabilities import SIMULATED
 from fairlead_contracts.frontend.verbs import SetLevel
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
@@ -23,7 +23,7 @@ _CLUSTER = "sim"
 
 
 class SteeredPool:
-    """Orders one pool by a policy document and labels the front of its queue, as scorer and admitter do."""
+    """Orders one pool by a policy document and labels the heads of its queue, as scorer and admitter do."""
 
     def __init__(
         self,
@@ -56,13 +56,16 @@ class SteeredPool:
         """See `Discipline`."""
         for job in changes.jobs.values():
             self._observe(job)
-        fronts = self._order.at(now).front(self._rulebook.document.window)
-        window = [self._waiting[place.uid] for place in fronts.get(JobQueue(_CLUSTER, self._queue.name), [])]
+        queue_heads = self._order.at(now).queue_heads(self._rulebook.document.window)
+        window = [
+            self._waiting[position.uid]
+            for position in queue_heads.get(JobQueue(_CLUSTER, self._queue.name), [])
+        ]
         return self._write(window)
 
-    def order(self, now: Micros) -> list[Place]:
-        """The whole order, with the terms behind each place."""
-        return self._order.at(now).places()[:]
+    def order(self, now: Micros) -> list[Position]:
+        """The whole order, with the terms behind each position."""
+        return self._order.at(now).positions()[:]
 
     def _observe(self, job: SimJob) -> None:
         stated = job.state(_CLUSTER, NO_EPOCH)

@@ -17,7 +17,7 @@ All of them stand on `nats_server` (or `nats_cluster`, `container`), run service
 
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
 from fairlead_testkit.nats_server import NatsServer
-from fairlead_testkit.oracle import OracleJob, OraclePlace, OracleRules, fill
+from fairlead_testkit.oracle import OracleJob, OraclePosition, OracleRules, fill
 from fairlead_testkit.own_process import OwnProcessError
 from fairlead_testkit.process import ServiceProcess, running
 
@@ -25,7 +25,7 @@ __all__ = [
     "NatsServer",
     "NeverHappenedError",
     "OracleJob",
-    "OraclePlace",
+    "OraclePosition",
     "OracleRules",
     "OwnProcessError",
     "ServiceProcess",

@@ -88,8 +88,8 @@ a_tenant_state = Builder(
 )
 a_mark = Builder(state.SyncMark(cluster="c1", epoch=1, rev=1, incarnation="server-1", at=NOW))
 
-a_place = Builder(
-    decisions.Place(
+a_position = Builder(
+    decisions.Position(
         uid="team-a/job-1",
         scope="team-a",
         id="job-1",
@@ -103,7 +103,7 @@ a_place = Builder(
         demand=a_demand(),
     )
 )
-a_front = Builder(decisions.Front(cluster="c1", queue="main", waiting=1, places=[a_place()]))
+a_queue_heads = Builder(decisions.QueueHeads(cluster="c1", queue="main", waiting=1, positions=[a_position()]))
 a_basis = Builder(decisions.Basis(policy=1, capacity=a_pool().capacity))
 a_tenant_share = Builder(
     decisions.TenantShare(
@@ -127,7 +127,7 @@ a_decision = Builder(
         at=NOW,
         basis=a_basis(),
         revision={"c1": 1},
-        fronts=[a_front()],
+        queue_heads=[a_queue_heads()],
         standings=[a_tenant_share()],
     )
 )
@@ -214,8 +214,8 @@ a_set_levels = Builder(verbs.SetLevels(epoch=1, levels=[a_set_level()]))
 a_delete = Builder(verbs.DeleteJob(scope="team-a", id="job-1"))
 a_delete_jobs = Builder(verbs.DeleteJobs(epoch=1, jobs=[a_delete()]))
 
-a_ranked_place = Builder(questions.RankedPlace(rank=0, place=a_place(), share=0.0, entitled=1.0))
-a_pool_queue = Builder(questions.PoolQueue(pool="c1/gpu", waiting=1, places=[a_ranked_place()]))
+a_ranked_position = Builder(questions.RankedPosition(rank=0, position=a_position(), share=0.0, entitled=1.0))
+a_pool_queue = Builder(questions.PoolQueue(pool="c1/gpu", waiting=1, positions=[a_ranked_position()]))
 a_queue_reply = Builder(questions.QueueReply(at=NOON, pools=[a_pool_queue()]))
 a_tenant_line = Builder(questions.TenantLine(standing=a_tenant_share(), tag=0.0, part_now=1.0))
 a_pool_tenants = Builder(

@@ -18,7 +18,7 @@ from fairlead_bus import Bus, ConnectionSettings, Delivery, Mirror, Publisher, b
 from fairlead_bus.server.provision import provision
 from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
-from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Place, is_decided_at
+from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Position, is_decided_at
 from fairlead_contracts.messages.members import MEMBER_LEASE, MemberLease
 from fairlead_contracts.messages.state import (
     JobState,
@@ -31,7 +31,7 @@ from fairlead_contracts.messages.state import (
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, SUBMIT, submit_durable, topology
-from fairlead_policy.order.merging import merge_places
+from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue
 from fairlead_policy.rules.rulebook import Rulebook
@@ -201,7 +201,7 @@ class BusHarness:
         return sorted(found, key=lambda decision: decision.shard)
 
     def order(self, pool: str = "c1/gpu") -> bytes | None:
-        """The merged fronts of all shards at one fixed instant; None while they cannot be merged."""
+        """The merged heads of all shards at one fixed instant; None while they cannot be merged."""
         return self.merged(self.shards(pool), pool)
 
     def merged(self, shards: Sequence[Decision], pool: str = "c1/gpu") -> bytes | None:
@@ -210,15 +210,17 @@ class BusHarness:
         basis = Basis(policy=self.revision, capacity=dict(expected.rules.capacity))
         if len(shards) != self.document.shards or any(decision.basis != basis for decision in shards):
             return None
-        parts: dict[JobQueue, list[list[Place]]] = {}
-        for front in (front for decision in shards for front in decision.fronts):
-            queue = JobQueue(front.cluster, front.queue, bool(front.flavorless))
-            parts.setdefault(queue, []).append(front.places)
-        return self._encoded({key: merge_places(found, expected.rules, NOW) for key, found in parts.items()})
+        parts: dict[JobQueue, list[list[Position]]] = {}
+        for heads in (heads for decision in shards for heads in decision.queue_heads):
+            queue = JobQueue(heads.cluster, heads.queue, bool(heads.flavorless))
+            parts.setdefault(queue, []).append(heads.positions)
+        return self._encoded(
+            {key: merge_positions(found, expected.rules, NOW) for key, found in parts.items()}
+        )
 
     def expected(self, pool: str = "c1/gpu") -> bytes:
         """The same computed from scratch: one order, no shards, no history."""
-        return self._encoded(self._from_scratch(pool).at(NOW).front(self.document.window))
+        return self._encoded(self._from_scratch(pool).at(NOW).queue_heads(self.document.window))
 
     async def settled(self, pool: str = "c1/gpu") -> None:
         """Wait until the merged order is the one computed from scratch."""
@@ -254,10 +256,10 @@ class BusHarness:
                 _count(order, book, msgspec.structs.replace(job, demand=weighs))
         return order
 
-    def _encoded(self, fronts: Mapping[JobQueue, Iterable[Place]]) -> bytes:
+    def _encoded(self, queue_heads: Mapping[JobQueue, Iterable[Position]]) -> bytes:
         window = self.document.window
         return msgspec.msgpack.encode(
-            [(key, list(places)[:window]) for key, places in sorted(fronts.items())]
+            [(key, list(positions)[:window]) for key, positions in sorted(queue_heads.items())]
         )
 
 

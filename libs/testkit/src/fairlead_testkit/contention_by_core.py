@@ -39,11 +39,11 @@ class ByCore:
         del self._jobs[job.uid]
 
     def in_order(self, now: Micros) -> Iterator[ContendingJob]:
-        """The front first: the whole order is asked for where somebody looks beyond it."""
-        front = self.core.at(now).front(1).get(THE_QUEUE)
-        if not front:
+        """The heads first: the whole order is asked for where somebody looks beyond it."""
+        heads = self.core.at(now).queue_heads(1).get(THE_QUEUE)
+        if not heads:
             return
-        yield self._jobs[front[0].uid]
+        yield self._jobs[heads[0].uid]
         for uid in self.core.at(now).uids()[1:]:
             yield self._jobs[uid]
 

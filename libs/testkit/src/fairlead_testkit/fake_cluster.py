@@ -31,7 +31,7 @@ from fairlead_contracts.frontend.verbs import (
     SetLevel,
     VerbOutcome,
 )
-from fairlead_contracts.messages.decisions import Basis, Decision, Front
+from fairlead_contracts.messages.decisions import Basis, Decision, QueueHeads
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.state import JobState, Phase, State
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -42,8 +42,8 @@ from fairlead_testkit.builders import (
     a_document,
     a_job,
     a_mark,
-    a_place,
     a_pool,
+    a_position,
     a_queue,
     a_started_event,
     a_tenant_state,
@@ -231,23 +231,23 @@ class FakeScorer:
             owned = self._owned[shard] = OwnedSubject(
                 self.bus, stream=topology.DECISION, subject=subjects.decision(POOL, shard), owner=self.replica
             )
-            claim = self.decision(shard, (), basis=None, epoch=0, fronts=[])
+            claim = self.decision(shard, (), basis=None, epoch=0, queue_heads=[])
             await owned.claim(lambda claim=claim: to_packed(claim))  # type: ignore[misc] # binds the loop's value
 
     async def decide(self, cluster: FakeCluster, order: Sequence[str]) -> None:
         """Decide on the order, all of it in the first shard; in the others nobody waits."""
         for shard in self.shards:
-            places = order if shard == self.shards[0] else ()
+            positions = order if shard == self.shards[0] else ()
             if shard not in self._owned:
                 await self.claim(shard)
-            decision = self.decision(shard, places, revision={CLUSTER: cluster.seq})
+            decision = self.decision(shard, positions, revision={CLUSTER: cluster.seq})
             await self._owned[shard].publish(to_packed(decision))
 
     def decision(self, shard: int, order: Sequence[str], **changes: object) -> Decision:
         """A decision for this order, as this scorer makes it."""
         self._turn += 1
-        places = [
-            a_place(uid=uid, scope=uid.partition("/")[0], id=uid.partition("/")[2], use=number * 1000)
+        positions = [
+            a_position(uid=uid, scope=uid.partition("/")[0], id=uid.partition("/")[2], use=number * 1000)
             for number, uid in enumerate(order)
         ]
         owned = self._owned.get(shard)
@@ -260,8 +260,13 @@ class FakeScorer:
             at=NOW,
             basis=Basis(policy=self.policy, capacity=a_pool().capacity),
             revision={},
-            fronts=[
-                Front(cluster=CLUSTER, queue="main", waiting=len(places), places=places[: DOCUMENT.window])
+            queue_heads=[
+                QueueHeads(
+                    cluster=CLUSTER,
+                    queue="main",
+                    waiting=len(positions),
+                    positions=positions[: DOCUMENT.window],
+                )
             ],
         )
         return msgspec.structs.replace(decision, **changes)

@@ -70,18 +70,18 @@ class KubeFleet(ProcessFleet):
 
 
 async def all_placed(bus: Bus, fixture: NamespaceFixture) -> None:
-    """Wait until the scorers have a place for all that waits, and for nothing else."""
+    """Wait until the scorers have a position for all that waits, and for nothing else."""
 
     async def known() -> bool:
         found = await whole_queue(bus, POOL)
-        return not found.silent_shards and {place.place.id for place in found.places} == set(
+        return not found.silent_shards and {position.position.id for position in found.positions} == set(
             fixture.waiting()
         )
 
     await eventually(known, 60, what="all that waits has a place")
 
 
-async def front_stands(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> None:
+async def heads_stand(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> None:
     """Wait until the scorers know what waits, Kueue's next jobs are theirs, and Kueue is done with what was written to it.
 
     Real jobs last longer than a reaction. Whoever then ends one has the first of these jobs admitted.
@@ -94,7 +94,7 @@ async def front_stands(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> N
 
     async def stands() -> bool:
         found = await whole_queue(bus, POOL)
-        wanted = [place.place.id for place in found.places]
+        wanted = [position.position.id for position in found.positions]
         known = not found.silent_shards and set(wanted) == set(fixture.waiting())
         return known and wanted[:first] == fixture.kueue_order()[:first]
 

@@ -183,7 +183,7 @@ class NamespaceFixture:
         """Wait until Kueue has seen all that was written until now, and has put aside all that waits.
 
         Each write of a Workload has it try that one once, and who is just being tried when quota comes free takes it,
-        whatever its place is. It hears of Workloads in the order of their changes: once it has admitted one that was
+        whatever its position is. It hears of Workloads in the order of their changes: once it has admitted one that was
         made last, it has seen the writes before.
         """
         if not self._echoes:

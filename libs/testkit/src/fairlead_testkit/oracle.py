@@ -140,8 +140,8 @@ def picks_of(
 
 
 @dataclass(frozen=True, kw_only=True)
-class OraclePlace:
-    """A job's place with its exact terms among the tenants at the top; both None where the tag is infinite."""
+class OraclePosition:
+    """A job's position with its exact terms among the tenants at the top; both None where the tag is infinite."""
 
     uid: str
     tenant: str
@@ -154,14 +154,14 @@ def fill(
     rules: OracleRules,
     now: Micros,
     use: Mapping[str, Mapping[str, int]] | None = None,
-) -> list[OraclePlace]:
+) -> list[OraclePosition]:
     """The order of the waiting jobs of tenants without a tree; the arguments are those of `picks_of`."""
-    places = []
+    positions = []
     for pick in picks_of(jobs, rules, now, use):
         tag, tenant = pick.shares[pick.job.tenant], pick.job.tenant
         key = None if tag is None else pick.scores[tenant][3]
-        places.append(OraclePlace(uid=pick.job.uid, tenant=tenant, tag=tag, key=key))
-    return places
+        positions.append(OraclePosition(uid=pick.job.uid, tenant=tenant, tag=tag, key=key))
+    return positions
 
 
 class _Filling:

@@ -1,4 +1,4 @@
-"""Place in the order of each admission: quota and order are replayed from what an API server's watch told. Pure.
+"""Position in the order of each admission: quota and order are replayed from what an API server's watch told. Pure.
 
 It shares nothing with the product: the order is the brute-force oracle's, room is counted here. One resource counts,
 GPUs, of one flavor; tenants are namespaces.
@@ -37,14 +37,14 @@ class QuotaNode:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedAdmission:
-    """An admission, and the place in the order that its job had."""
+    """An admission, and the position in the order that its job had."""
 
     name: str
     tenant: str
-    place: int
+    position: int
     """Among the waiting jobs that had room at that instant, in the order of that instant; 0 is right."""
-    place_before: int
-    """Place in the order of `reaction` seconds before: an order that nobody can have followed yet is no fault."""
+    position_before: int
+    """Position in the order of `reaction` seconds before: an order that nobody can have followed yet is no fault."""
     fitting: int
     """Number of waiting jobs that had room."""
     at: float
@@ -56,7 +56,7 @@ class PlacedAdmission:
     @property
     def missed(self) -> int:
         """Number of jobs before it that could be known."""
-        return min(self.place, self.place_before)
+        return min(self.position, self.position_before)
 
 
 @dataclass(kw_only=True)
@@ -153,14 +153,14 @@ class PlacementReplay:
         earlier = [jobs for when, jobs in self._recent if at - when < self.reaction and job.uid in jobs]
         # Room is that of now: what ended was seen to end by whoever admitted this.
         before = [self._fitting(jobs, self._jobs) for jobs in earlier]
-        places = [order.index(job.uid) for order in before if job.uid in order]
-        place = fitting.index(job.uid) if job.uid in fitting else len(fitting)
+        positions = [order.index(job.uid) for order in before if job.uid in order]
+        position = fitting.index(job.uid) if job.uid in fitting else len(fitting)
         self.placements.append(
             PlacedAdmission(
                 name=job.name,
                 tenant=job.tenant,
-                place=place,
-                place_before=min(places, default=place),
+                position=position,
+                position_before=min(positions, default=position),
                 fitting=len(fitting),
                 at=at,
                 idle=at - self._freed[0] if self._freed else 0.0,
@@ -187,7 +187,7 @@ class PlacementReplay:
                         demand=demand,
                     )
                 )
-        order = [place.uid for place in fill(waiting, self.rules, 0, use)]
+        order = [position.uid for position in fill(waiting, self.rules, 0, use)]
         usage = Counter[str]()
         for job in now.values():
             usage[job.queue] += job.gpus if job.running else 0
@@ -224,11 +224,11 @@ class PlacementReplay:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementTally:
-    """Number of admissions at each place, and how long units stood idle."""
+    """Number of admissions at each position, and how long units stood idle."""
 
-    places: Counter[int]
+    positions: Counter[int]
     strict: Counter[int]
-    """Admissions by place in the order of the very instant."""
+    """Admissions by position in the order of the very instant."""
     newcomers: Counter[int]
     """Admissions of jobs that came just before: nobody can have ordered them yet."""
     takeovers: Counter[int]
@@ -252,13 +252,13 @@ class PlacementTally:
         ordered = [one for one in found if not one.newcomer]
         return PlacementTally(
             takeovers=Counter(one.missed for one in apart),
-            places=Counter(one.missed for one in ordered),
-            strict=Counter(one.place for one in ordered),
+            positions=Counter(one.missed for one in ordered),
+            strict=Counter(one.position for one in ordered),
             newcomers=Counter(one.missed for one in found if one.newcomer),
             idle=median([one.idle for one in ordered] or [0.0]),
         )
 
     @property
     def right(self) -> float:
-        """The part of the admissions that were at place 0."""
-        return self.places[0] / max(1, self.places.total())
+        """The part of the admissions that were at position 0."""
+        return self.positions[0] / max(1, self.positions.total())

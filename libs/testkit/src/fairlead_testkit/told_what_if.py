@@ -1,9 +1,9 @@
-"""A job's prospects in an order that holds the whole pool, and all that is said of them, wherever it stands."""
+"""A job's what-if in an order that holds the whole pool, and all that is said of it, wherever it stands."""
 
 from itertools import chain
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_policy.explain.explanation import what_if_of
 from fairlead_policy.explain.forecast_text import (
@@ -18,19 +18,19 @@ from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
-def what_if_in(order: Order, place: Place) -> WhatIf:
-    """The prospects of the job at this place."""
-    foreseen = answered_by(order, place, foresee(place.uid, place.tenant, order.rules, order.now))
-    assert foreseen.found is not None  # noqa: S101 # it has this place
+def what_if_in(order: Order, position: Position) -> WhatIf:
+    """The what-if of the job at this position."""
+    foreseen = answered_by(order, position, foresee(position.uid, position.tenant, order.rules, order.now))
+    assert foreseen.found is not None  # noqa: S101 # it has this position
     return what_if_of(foreseen.found, order.rules, order.now)
 
 
-def told_prospects(found: WhatIf, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+def told_what_if(found: WhatIf, position: Position, rules: PoolRules, now: Micros) -> list[str]:
     """The job's neighbours, the parts of its tag, what would move it, its limits, and the room that it waits for."""
     return [
-        *neighbours_in_words(found, place, rules),
-        *breakdown_in_words(found, place, rules),
-        *chain.from_iterable(changes_in_words(found, place, now)),
-        *limits_in_words(found, place, rules, now),
-        *room_in_words(found, place, rules),
+        *neighbours_in_words(found, position, rules),
+        *breakdown_in_words(found, position, rules),
+        *chain.from_iterable(changes_in_words(found, position, now)),
+        *limits_in_words(found, position, rules, now),
+        *room_in_words(found, position, rules),
     ]

@@ -46,13 +46,13 @@ def order_before_changes(scene: TreeScene, rng: random.Random) -> Order:
     facts = pool(scene)
     order = facts.at(scene.now)
     if rng.random() < 0.5:  # noqa: PLR2004 # half of them
-        order.front(1)
+        order.queue_heads(1)
     for job in scene.waiting:
         if rng.random() < 0.5:  # noqa: PLR2004 # half of them
             facts.run(job.uid, job.tenant, job.demand)
         else:
             facts.forget(job.uid)
-        facts.at(scene.now).front(rng.randint(1, 3))
+        facts.at(scene.now).queue_heads(rng.randint(1, 3))
     return order
 
 

@@ -1,4 +1,4 @@
-"""A job that waits, as the policy core orders it: said by what its place depends on."""
+"""A job that waits, as the policy core orders it: said by what its position depends on."""
 
 from collections.abc import Mapping
 

@@ -15,7 +15,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.quantities import Quantities, QuantitySeconds, base_units, format_quantity
-from fairlead_contracts.messages.decisions import EffectiveJob, Place, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, Within
 from fairlead_contracts.messages.explanations import TenantHolding
 from fairlead_contracts.messages.questions import Shortfall
 
@@ -63,7 +63,7 @@ class _UnitOf(NamedTuple):
 
 
 _UNITS: dict[tuple[type, str], _UnitOf] = {
-    (Place, "use"): _UnitOf("dominant"),
+    (Position, "use"): _UnitOf("dominant"),
     (EffectiveJob, "use"): _UnitOf("dominant"),
     (Within, "use"): _UnitOf("dominant"),
     (TenantHolding, "amount"): _UnitOf("resource"),

@@ -35,7 +35,7 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     submit_socket: str | None = None
     """Path of the Unix socket of the submitting helper; by default no submission becomes a job."""
     array_window: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 8
-    """Number of an array's tasks that have a place in the order at a time. Slurm keeps a record of its own
+    """Number of an array's tasks that have a position in the order at a time. Slurm keeps a record of its own
     for each."""
     gres_gpu: str = "nvidia.com/gpu"
     """Fairlead's name for Slurm's `gres/gpu`: the same as in Kubernetes, so that one pool can have both."""

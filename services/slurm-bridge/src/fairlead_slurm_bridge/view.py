@@ -24,8 +24,8 @@ from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm_bridge.domains import Naming, domains
 from fairlead_slurm_bridge.first_seen import FirstSeen, Remembered
 from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, state_of
-from fairlead_slurm_bridge.waiting_places import WaitingTurn, traded
-from fairlead_slurm_bridge.windows import ArrayRemainder, WindowedJobs, placed
+from fairlead_slurm_bridge.waiting_turns import WaitingTurn, traded
+from fairlead_slurm_bridge.windows import ArrayRemainder, WindowedJobs, positioned
 
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
@@ -62,7 +62,7 @@ class StatedView:
         cluster: name of the cluster.
         naming: Fairlead's names of Slurm's resources.
         qos_classes: the class that a job of a QOS asks for.
-        array_window: number of an array's waiting tasks that have a place.
+        array_window: number of an array's waiting tasks that have a position.
         first_seen: instants at which jobs were first submitted.
     """
 
@@ -106,7 +106,7 @@ class StatedView:
         """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
         surroundings = self._known()
         remembered = self._first_seen.take(jobs)
-        self._translate(placed(jobs, self._array_window), surroundings)
+        self._translate(positioned(jobs, self._array_window), surroundings)
         rests = [state for _, state in self._rests.values()]
         alone = [state for job, state in self._jobs.values() if not self._is_of_rest(job)]
         since = traded(self._waiting())

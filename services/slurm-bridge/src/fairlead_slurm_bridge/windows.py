@@ -1,4 +1,4 @@
-"""The window of an array: the first few of its waiting tasks, which have a place. Pure.
+"""The window of an array: the first few of its waiting tasks, which have a position. Pure.
 
 Slurm keeps one record for what is left of an array. A task that gets a level is split off into a record of its own; the
 rest stays unlabelled below every level, and so cannot start past those. A new task moves up when one has started.
@@ -21,7 +21,7 @@ class ArrayRemainder(msgspec.Struct, frozen=True, kw_only=True):
     first: SlurmJob
     """First of the tasks, which are alike but for their numbers."""
     window: tuple[SlurmJob, ...]
-    """Tasks that have a place, in their order; empty where as many were split off already."""
+    """Tasks that have a position, in their order; empty where as many were split off already."""
 
 
 class WindowedJobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,12 +31,12 @@ class WindowedJobs(msgspec.Struct, frozen=True, kw_only=True):
     rests: list[ArrayRemainder]
 
 
-def placed(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
+def positioned(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
     """Divide jobs into those told one by one and the remainders of arrays, each with its window.
 
     Args:
         jobs: all jobs of the queue.
-        window: number of an array's waiting tasks that have a place.
+        window: number of an array's waiting tasks that have a position.
     """
     sharing = Counter(job.number for job in jobs)
     alone: list[SlurmJob] = []

@@ -1,4 +1,4 @@
-"""Holds: the reasons for which a queued Workload cannot start, whatever its place. Pure."""
+"""Holds: the reasons for which a queued Workload cannot start, whatever its position. Pure."""
 
 import msgspec
 

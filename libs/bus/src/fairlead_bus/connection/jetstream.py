@@ -118,8 +118,8 @@ class _RawAnswer(msgspec.Struct):
     message: _RawMessage
 
 
-class Position(msgspec.Struct):
-    """The place at which a consumer stands."""
+class ConsumerPosition(msgspec.Struct):
+    """The position of a consumer in its stream."""
 
     stream_seq: int = 0
 
@@ -128,7 +128,7 @@ class ConsumerFacts(msgspec.Struct):
     """A consumer's information, as far as it is needed here."""
 
     name: str
-    delivered: Position
+    delivered: ConsumerPosition
     config: dict[str, object]
 
 

@@ -21,7 +21,7 @@ class TieRule(enum.StrEnum):
     JOB_NUMBER = "job-number"
     """Queue time in whole seconds, then the numbers of the job and of its task in an array."""
     CHANCE = "chance"
-    """Something that nobody outside can tell: each place needs a level of its own."""
+    """Something that nobody outside can tell: each position needs a level of its own."""
 
 
 _AS_IT_TRAVELS = {"needs_leave": "needs_clearance"}
@@ -45,7 +45,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     batch: int = 1
     """The most levels that one request to it carries."""
     labelled_ahead: int = 0
-    """Places of each queue that want a level however little starts, as far as the policy's window goes: where
+    """Positions of each queue that want a level however little starts, as far as the policy's window goes: where
     starts are heard of late, several may happen before anybody can label the next."""
     harmless_settings: Mapping[str, Sequence[str]] | None = None
     """Values of its queues' preemption settings under which levels stop no running job, by setting; None where an

@@ -1,7 +1,7 @@
-"""Decisions: the front of the order, the state that it was made from, and the terms behind each place.
+"""Decisions: the heads of queues in order, the state that they were made from, and the terms behind each position.
 
-One message per (pool, shard) on `fairlead.v1.decision.<pool>.<shard>`. The shards' fronts merge into the pool's front
-without coordination: each place carries its exact terms (integers), so that keys of different shards compare exactly.
+One message per (pool, shard) on `fairlead.v1.decision.<pool>.<shard>`. The shards' heads merge into the pool's
+without coordination: each position carries its exact terms (integers), so that keys of different shards compare exactly.
 """
 
 from typing import Literal
@@ -25,6 +25,15 @@ AS_IT_TRAVELS = {
     "effective": "lifted",
     "effective_late": "lifted_late",
     "own_effective": "own_lifted",
+    "own_rank": "position",
+    "position": "place",
+    "positions": "places",
+    "queue_heads": "fronts",
+    "unranked": "unplaced",
+    "unranked_first": "unplaced_first",
+    "what_if": "prospects",
+    "breakdown": "makeup",
+    "counterfactuals": "moves",
 }
 """Fields that have another name in messages than in code: that of the first release, which others may still
 run."""
@@ -36,12 +45,12 @@ class EffectiveJob(
     """The exact terms of a job that stands before another of the same top-level tenant, and holds it back.
 
     A top-level tenant serves its jobs in one sequence. Where the next in it would go before its predecessor by its own
-    terms, it stands right behind it instead: it counts as the largest (class, key, submitted, uid) up to its place.
+    terms, it stands right behind it instead: it counts as the largest (class, key, submitted, uid) up to its position.
     """
 
     uid: str
     id: str = ""
-    """Id of the job; empty in places of earlier releases."""
+    """Id of the job; empty in positions of earlier releases."""
     job_class: str
     override: float | None = None
     dominant: str
@@ -69,14 +78,14 @@ class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     that is itself."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
-    """A waiting job's place, with the terms that put it there.
+class Position(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
+    """A waiting job's position, with the terms that put it there.
 
     `key = tag + rate * max(submitted, now - cap)` with `tag = weight_r * use / capacity_r / entitlement`, r being
     the dominant resource. `tag` and `key` are the floats for people; `use` and `submitted` are the exact terms.
 
     In a tree of tenants the terms are those of the top-level tenant: pools are shared between these. The order goes
-    by the largest (class, key, submitted, uid) up to the job along that tenant's sequence, then by `position`. What is
+    by the largest (class, key, submitted, uid) up to the job along that tenant's sequence, then by `own_rank`. What is
     largest may move with the clock beyond the aging cap, between two jobs only: the one with the largest key as
     submitted, and the one with the largest tag.
     """
@@ -100,7 +109,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     """Whether the tag is infinite (weight 0 or capacity 0): the job stands behind every bounded one of its
     class."""
     unbounded_by: UnboundedBy | None = None
-    """Cause of an infinite tag; None where it is finite, and in places of earlier releases."""
+    """Cause of an infinite tag; None where it is finite, and in positions of earlier releases."""
     demand: Quantities = {}
     override: float | None = None
     """A granted number in place of its class's weight."""
@@ -111,8 +120,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     class."""
     top: str = ""
     """The top-level tenant; empty where that is `tenant` itself."""
-    position: int = 0
-    """Position in the top-level tenant's sequence."""
+    own_rank: int = 0
+    """Rank in the top-level tenant's sequence, from 0."""
     effective: EffectiveJob | None = None
     """The job with the largest key, as submitted, up to this one; None where that is itself."""
     effective_late: EffectiveJob | None = None
@@ -121,17 +130,17 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     """The tenants below the top-level one, the leaf first; empty where there is no tree."""
 
 
-class Front(msgspec.Struct, frozen=True, kw_only=True):
+class QueueHeads(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """The first waiting jobs of one queue, in order: of those that some flavor takes, or of those that none does."""
 
     cluster: str
     queue: str
     flavorless: bool | msgspec.UnsetType = msgspec.UNSET
     """Whether these are jobs that no flavor takes: the frontend passes them by. Left out where some flavor does, and by
-    earlier releases, which have all jobs of a queue in one front."""
+    earlier releases, which have all jobs of a queue together."""
     waiting: int
     """Number of jobs that wait in this shard's part of the queue, labelled or not."""
-    places: list[Place]
+    positions: list[Position]
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +191,7 @@ class KeptPast(msgspec.Struct, frozen=True, kw_only=True):
     may pass 64 bits."""
 
 
-class Decision(Message, frozen=True, kw_only=True):
+class Decision(Message, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """The decision of one shard."""
 
     pool: str
@@ -198,7 +207,7 @@ class Decision(Message, frozen=True, kw_only=True):
     revision: dict[str, int]
     """Revisions, by cluster joined into the pool: the sequence in the state stream that this was decided
     from."""
-    fronts: list[Front] = []
+    queue_heads: list[QueueHeads] = []
     standings: list[TenantShare] = []
     kept: KeptPast | None = None
     """Past use of the tenants; None where it does not count."""

@@ -106,7 +106,7 @@ class LevelWritten(Event, frozen=True, kw_only=True, tag_field="kind", tag="leve
     epoch: int
     turn: int
     rank: int
-    """Place in the pool's merged front, from 0; -1 where the job left the front and went back to the
+    """Rank among the pool's merged heads, from 0; -1 where the job left them and went back to the
     default."""
     because: str
 

@@ -1,4 +1,4 @@
-"""Explanations: the parts of a waiting job's place, the jobs right before it and why, and what would move it.
+"""Explanations: the parts of a waiting job's position, the jobs right before it and why, and what would move it.
 
 All of it is data: amounts are base units, instants are exact, words are made at the edge.
 """
@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros, Moment
 from fairlead_contracts.base.quantities import Quantities
-from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Place, UnboundedBy
+from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Position, UnboundedBy
 
 type ComparedTerm = Literal[
     "class", "used-up", "infinite", "share", "waiting", "submitted", "uid", "own-order"
@@ -54,13 +54,13 @@ class ShareBreakdown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """The surroundings of a place in one part of a pool."""
+    """The surroundings of a position in one part of a pool."""
 
-    nearest: list[Place] = []
-    """Places directly before it, the nearest first."""
-    behind: list[Place] = []
-    """Places directly behind it, the nearest first."""
-    foremost: Place | None = None
+    nearest: list[Position] = []
+    """Positions directly before it, the nearest first."""
+    behind: list[Position] = []
+    """Positions directly behind it, the nearest first."""
+    foremost: Position | None = None
     """The first job of other top-level tenants that it may pass: of its class."""
     fixed: int = 0
     """Number of jobs that stand before it whatever its share: of higher classes, and of its own tenant."""
@@ -71,16 +71,16 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     holders: list[TenantHolding] = []
     """Tenants that hold most of them."""
     fading: bool = False
-    """Whether past use counts for any tenant: it fades, and moves places as it does."""
+    """Whether past use counts for any tenant: it fades, and moves positions as it does."""
     moves_at: Micros | None = None
     """An instant before which time alone moves no job inside the trees that these jobs are of; None where it
     never does."""
 
 
-class Promoted(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's place in another class, or after an end."""
+class Promoted(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
+    """A job's position in another class, or after an end."""
 
-    place: Place
+    position: Position
     own: int
     """Number of its top-level tenant's jobs that would stand before it."""
 
@@ -144,7 +144,7 @@ class Counterfactual(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class RoomForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """The room that a job lacks. A place is not a start: jobs have to end before it fits into the pool."""
+    """The room that a job lacks. A position is not a start: jobs have to end before it fits into the pool."""
 
     free: Quantities = {}
     """Amounts that nobody holds, of the resources that it asks for; less than 0 where more runs than the pool
@@ -158,13 +158,13 @@ class RoomForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Tenants that hold most of `missing`."""
 
 
-class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """The explanation of a waiting job's place, and the changes that would move it."""
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
+    """The explanation of a waiting job's position, and the changes that would move it."""
 
-    makeup: ShareBreakdown | None = None
+    breakdown: ShareBreakdown | None = None
     nearest: list[Neighbour] = []
     """Jobs that stand directly before it, the nearest first."""
-    moves: list[Counterfactual] = []
+    counterfactuals: list[Counterfactual] = []
     still: bool = False
     """Whether time alone changes nothing between it and its neighbours."""
     fading: bool = False

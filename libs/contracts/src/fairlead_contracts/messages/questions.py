@@ -11,7 +11,7 @@ import msgspec
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros, Moment
 from fairlead_contracts.base.quantities import Quantities, QuantitySeconds
-from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Place, TenantShare
+from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Position, TenantShare
 from fairlead_contracts.messages.explanations import Around, Promoted, ShareBreakdown, WhatIf
 
 
@@ -97,7 +97,7 @@ class QueueQuestion(Message, frozen=True, kw_only=True):
     """Pool asked about; None for all pools."""
     tenant: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=0)] = 50
-    """Largest number of places of each pool in an answer; 0 for as many as it holds."""
+    """Largest number of positions of each pool in an answer; 0 for as many as it holds."""
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
@@ -111,16 +111,16 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     history when."""
 
 
-class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A place with its rank in the pool, from 0."""
+class RankedPosition(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
+    """A position with its rank in the pool, from 0."""
 
     rank: int
-    place: Place
+    position: Position
     share: float | None = None
     """Share of the pool that its top-level tenant has just before it; None where it is of a resource that the
     pool does not have."""
     entitled: float = 0.0
-    """Part of the pool that this tenant is entitled to: the place's tag is its share over this."""
+    """Part of the pool that this tenant is entitled to: the position's tag is its share over this."""
     owner: str | None = None
     """Object that the job was made for, as `<kind>/<name>`: people know that name."""
     name: str | msgspec.UnsetType = msgspec.UNSET
@@ -133,37 +133,37 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
     that job's); empty of the first, and where it is not told: between jobs of one tenant, and far down."""
 
 
-class UnplacedJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job that has not started and has no place in the order."""
+class UnrankedJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job that has not started and has no position in the order."""
 
     job: str
     """Job, as `<scope>/<name>`."""
     tenant: str
     why: str
     tasks: int = 1
-    """Number of jobs that it counts as: of an array the tasks that have no place."""
+    """Number of jobs that it counts as: of an array the tasks that have no position."""
 
 
-class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
+class PoolQueue(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """One pool's order, or its beginning."""
 
     pool: str
     waiting: int
-    places: list[RankedPlace]
+    positions: list[RankedPosition]
     steering: list[Steering] = []
     """Steering of each cluster that is joined into the pool."""
     silent_shards: list[int] = []
     """Shards whose owner did not answer: the order lacks their tenants."""
     more: int = 0
-    """Number of jobs that wait, too, and that the places leave out: of the tenant, where one was asked
+    """Number of jobs that wait, too, and that the positions leave out: of the tenant, where one was asked
     for."""
-    unplaced: int = 0
-    """Number of jobs that have not started and have no place: held, or with quota whose pods may not start
+    unranked: int = 0
+    """Number of jobs that have not started and have no position: held, or with quota whose pods may not start
     yet. Of the tenant, where one was asked for."""
-    unplaced_first: list[UnplacedJob] = []
-    """Jobs without a place, the first of them: who was submitted first before others."""
+    unranked_first: list[UnrankedJob] = []
+    """Jobs without a position, the first of them: who was submitted first before others."""
     most: int | None = None
-    """Largest number of places that an answer holds, whatever the limit; None from a scorer that does not
+    """Largest number of positions that an answer holds, whatever the limit; None from a scorer that does not
     say."""
     divide_by: str | msgspec.UnsetType = msgspec.UNSET
     """Unit of shares: `weight` where the policy divides shares by weights as they stand. Then `entitled` is
@@ -182,7 +182,7 @@ class QueueReply(Message, frozen=True, kw_only=True):
     """Number of jobs that have not started and whose queue leads to no pool: there is none of that name, or
     no ClusterQueue behind it. Of the tenant, where one was asked for. Left out for none, and where one pool
     was asked for."""
-    nowhere_first: list[UnplacedJob] | msgspec.UnsetType = msgspec.UNSET
+    nowhere_first: list[UnrankedJob] | msgspec.UnsetType = msgspec.UNSET
     """Jobs whose queue leads to no pool, the first of them."""
 
 
@@ -225,7 +225,7 @@ class TenantsReply(Message, frozen=True, kw_only=True):
 
 
 class ExplainQuestion(Message, frozen=True, kw_only=True):
-    """A question for the reasons of one job's place."""
+    """A question for the reasons of one job's position."""
 
     job: str
     """Name of the job; or its uid, its frontend's own id, or its submission id. Each but the uid with or
@@ -260,8 +260,8 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that it is too little for, by their name in the job, or the pool that has too little."""
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """One job and everything that its place is made of."""
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
+    """One job and everything that its position is made of."""
 
     cluster: str
     scope: str
@@ -274,7 +274,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     rank: int | None = None
     waiting: int | None = None
-    place: Place | None = None
+    position: Position | None = None
     standing: TenantShare | None = None
     """Standing of its top-level tenant: by that it is measured against the jobs of others."""
     level: int = 0
@@ -295,8 +295,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """A class that it asked for and was not granted."""
     approved: Approval | None = None
     """Grant of a class to this job alone."""
-    prospects: WhatIf | None = None
-    """Terms of a waiting job's place, its neighbours, and the changes that would move it."""
+    what_if: WhatIf | None = None
+    """Terms of a waiting job's position, its neighbours, and the changes that would move it."""
     reasons: list[str] = []
     """Sentences that tell the same."""
     never: list[str] = []
@@ -354,29 +354,29 @@ class AnswerReply(Message, frozen=True, kw_only=True):
     """Whether there are more answers behind these now."""
 
 
-class ShardQuestion(Message, frozen=True, kw_only=True):
+class ShardQuestion(Message, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """A question of a scorer to the owner of one shard; also carries the instant, so that all shards answer for the same."""
 
     at: Micros
     limit: Annotated[int, msgspec.Meta(ge=0)] = 0
     tenant: str | None = None
-    below: Place | None = None
-    """Place before which the owner counts places, by tenant."""
+    below: Position | None = None
+    """Position before which the owner counts positions, by tenant."""
     uid: str | None = None
-    """Job whose place alone the owner gives."""
-    among: list[Place] = []
-    """Places before each of which the owner counts the shard's jobs."""
-    prospects: bool = False
-    """Whether the owner says more: with `uid`, the terms of its place and its places in higher classes; with
+    """Job whose position alone the owner gives."""
+    among: list[Position] = []
+    """Positions before each of which the owner counts the shard's jobs."""
+    what_if: bool = False
+    """Whether the owner says more: with `uid`, the terms of its position and its positions in higher classes; with
     `below`, its surroundings; with `higher`, these counts."""
-    higher: list[Place] = []
-    """Places that the job would have; before each the owner counts the jobs of other top-level tenants."""
-    passing: list[Place] = []
-    """Places, with `uid`, that the job might pass: for each the owner tells the amounts of its tenant's
+    higher: list[Position] = []
+    """Positions that the job would have; before each the owner counts the jobs of other top-level tenants."""
+    passing: list[Position] = []
+    """Positions, with `uid`, that the job might pass: for each the owner tells the amounts of its tenant's
     running jobs that have to end first."""
 
 
-class ShardReply(Message, frozen=True, kw_only=True):
+class ShardReply(Message, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """One shard's part of an answer."""
 
     pool: str
@@ -384,12 +384,12 @@ class ShardReply(Message, frozen=True, kw_only=True):
     policy: int
     capacity: Quantities
     waiting: int
-    places: list[Place] = []
+    positions: list[Position] = []
     standings: list[TenantShare] = []
     ahead: list[AheadOf] = []
     before: list[int] = []
     """Counts for the question's `among`, in its order."""
-    makeup: ShareBreakdown | None = None
+    breakdown: ShareBreakdown | None = None
     promoted: list[Promoted] = []
     around: Around | None = None
     higher: list[int] = []
@@ -397,7 +397,7 @@ class ShardReply(Message, frozen=True, kw_only=True):
     ends: list[Quantities | None] = []
     """Amounts for the question's `passing`, in its order; None where no end does it."""
     ended: list[Promoted | None] = []
-    """Places of the job after each of these ends, where its rank has to be tried."""
+    """Positions of the job after each of these ends, where its rank has to be tried."""
 
 
 class Problem(Message, frozen=True, kw_only=True):

@@ -25,9 +25,9 @@ class Phase(enum.StrEnum):
     """The phase of a job in its frontend."""
 
     WAITING = "waiting"
-    """The job is queued and eligible: it has a place in the order."""
+    """The job is queued and eligible: it has a position in the order."""
     HELD = "held"
-    """The job is queued, but not eligible to start: inactive, gated, backing off or on hold. It has no place
+    """The job is queued, but not eligible to start: inactive, gated, backing off or on hold. It has no position
     in the order."""
     RUNNING = "running"
     """The job is admitted: its demand counts as its tenant's use."""
@@ -229,7 +229,7 @@ class JobArray(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tasks: int
     """Number of tasks that wait."""
     window: list[int]
-    """Numbers of the tasks that have a place, in their order: the rest comes when these have started."""
+    """Numbers of the tasks that have a position, in their order: the rest comes when these have started."""
 
 
 def task_uid(array: str, task: int) -> str:

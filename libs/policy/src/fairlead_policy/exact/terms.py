@@ -1,4 +1,4 @@
-"""The exact terms that travel with a place, and what they come to. Terms of one basis compare, whoever computed them."""
+"""The exact terms that travel with a position, and what they come to. Terms of one basis compare, whoever computed them."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import EffectiveJob, Place
+from fairlead_contracts.messages.decisions import EffectiveJob, Position
 from fairlead_policy.exact.ranking import Multipliers, Rows, ratio
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules, override_of
 
@@ -28,7 +28,7 @@ class Classed(Protocol):
 
 
 class Terms(Classed, Protocol):
-    """The terms that a job is compared by: of a place, or of the job that it counts as."""
+    """The terms that a job is compared by: of a position, or of the job that it counts as."""
 
     @property
     def uid(self) -> str:
@@ -63,9 +63,9 @@ class Terms(Classed, Protocol):
         """Whether it asks for a saturated resource."""
 
 
-def top_of(place: Place) -> str:
-    """The top-level tenant of a place."""
-    return place.top or place.tenant
+def top_of(position: Position) -> str:
+    """The top-level tenant of a position."""
+    return position.top or position.tenant
 
 
 def tag_of(terms: Terms, top: str, rules: PoolRules) -> Fraction:
@@ -98,15 +98,15 @@ def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> ComparedT
     return leading_of(terms, rules), key, terms.submitted, terms.uid
 
 
-def effective_jobs_of(place: Place) -> Iterable[EffectiveJob | Place]:
-    """The jobs that a place may count as, now or later."""
-    first = place if place.effective is None else place.effective
-    return (first,) if place.effective_late is None else (first, place.effective_late)
+def effective_jobs_of(position: Position) -> Iterable[EffectiveJob | Position]:
+    """The jobs that a position may count as, now or later."""
+    first = position if position.effective is None else position.effective
+    return (first,) if position.effective_late is None else (first, position.effective_late)
 
 
-def counted_as(place: Place, rules: PoolRules, now: Micros) -> EffectiveJob | Place:
-    """The terms that a place counts by at an instant: its own, or those of a job that holds it back."""
-    first, late = place if place.effective is None else place.effective, place.effective_late
+def counted_as(position: Position, rules: PoolRules, now: Micros) -> EffectiveJob | Position:
+    """The terms that a position counts by at an instant: its own, or those of a job that holds it back."""
+    first, late = position if position.effective is None else position.effective, position.effective_late
     if late is None or rules.cap is None:
         return first
     # Mostly both are on one side of the cap: the largest key as submitted counts then, or beyond it the largest tag.
@@ -115,8 +115,8 @@ def counted_as(place: Place, rules: PoolRules, now: Micros) -> EffectiveJob | Pl
         return first
     if first.submitted <= horizon >= late.submitted:
         return late
-    top = top_of(place)
-    return max(effective_jobs_of(place), key=lambda terms: compared(terms, top, rules, now))
+    top = top_of(position)
+    return max(effective_jobs_of(position), key=lambda terms: compared(terms, top, rules, now))
 
 
 def rows_of(found: Sequence[tuple[Terms, str]], rules: PoolRules) -> tuple[Rows, Multipliers]:

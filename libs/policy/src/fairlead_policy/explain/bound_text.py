@@ -10,7 +10,7 @@ from math import ceil
 
 from fairlead_contracts.base.figures import duration
 from fairlead_contracts.base.instants import DAY, FIRST_NAMED, LAST_NAMED, MINUTE, Micros, to_datetime
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.terms import tag_of, top_of
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
@@ -18,40 +18,40 @@ from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 _TENTHS = 10
 
 
-def bound_of(place: Place, rules: PoolRules) -> Micros | None:
+def bound_of(position: Position, rules: PoolRules) -> Micros | None:
     """The longest that a job may be submitted after this one and stand before it, in its class, with its tag as it is.
 
     Returns:
         Microseconds; None where there is no bound: waiting counts nothing, classes are not strict, its share is infinite, or
         H-DRF counts tags anew with each start.
     """
-    infinite = place.unbounded or any(one.unbounded_by for one in place.within)
+    infinite = position.unbounded or any(one.unbounded_by for one in position.within)
     if not rules.rate or not rules.strict or rules.rescaled or infinite:
         return None
-    return ceil(parts_of(place, rules) / rules.rate)
+    return ceil(parts_of(position, rules) / rules.rate)
 
 
-def parts_of(place: Place, rules: PoolRules) -> Fraction:
+def parts_of(position: Position, rules: PoolRules) -> Fraction:
     """The job's tags, from its own tenant's up to the top-level one's, in parts: 1 is all that a tenant is entitled to."""
-    top = top_of(place)
-    levels = ((one.tenant, one.dominant, one.use) for one in place.within)
+    top = top_of(position)
+    levels = ((one.tenant, one.dominant, one.use) for one in position.within)
     below = (
         use * rules.unit_share_by_name.get(dominant, NOTHING) / rules.entitlement_of(tenant)
         for tenant, dominant, use in levels
     )
-    return tag_of(place, top, rules) + sum(below, NOTHING)
+    return tag_of(position, top, rules) + sum(below, NOTHING)
 
 
-def bound_in_words(place: Place, rules: PoolRules) -> str | None:
+def bound_in_words(position: Position, rules: PoolRules) -> str | None:
     """The bound in words: in days, and by which day; None where there is no bound."""
-    bound = bound_of(place, rules)
+    bound = bound_of(position, rules)
     if bound is None:
         return None
     if not bound:
-        return f"No {place.job_class} job that is submitted later passes it: nothing of its tenant counts before it."
-    total = parts_of(place, rules)
+        return f"No {position.job_class} job that is submitted later passes it: nothing of its tenant counts before it."
+    total = parts_of(position, rules)
     parts = f"{ratio(total.numerator, total.denominator):.3g}"
-    counted = "its tags, level by level, come to" if place.within else "its tag is"
+    counted = "its tags, level by level, come to" if position.within else "its tag is"
     whole = "one whole part" if rules.relative else "the whole pool over a weight of 1"
     worth = f"{_days(ceil(1 / rules.rate))} of waiting make up for {whole}, and {counted} {parts}"
     if rules.cap is not None and bound > rules.cap:
@@ -61,7 +61,7 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
         )
     until = "" if rules.cap is None else f", and that is within the cap of {duration(rules.cap / 1e6)}"
     return (
-        f"No {place.job_class} job that is submitted {_from_when(place.submitted, bound)} passes it, as long as its own tenant "
+        f"No {position.job_class} job that is submitted {_from_when(position.submitted, bound)} passes it, as long as its own tenant "
         f"gets nothing else before it. {worth}{until}."
     )
 

@@ -9,45 +9,47 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import ShareBreakdown
 from fairlead_policy.exact.terms import Terms, effective_jobs_of, leading_of, tag_of, top_of, worth_of
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 
-def stands_alone(place: Place, rules: PoolRules) -> bool:
-    """Whether a place is that of a tenant by itself, with strict classes: it then counts by its own terms."""
-    return rules.strict and not place.top and not place.position and not place.share
+def stands_alone(position: Position, rules: PoolRules) -> bool:
+    """Whether a position is that of a tenant by itself, with strict classes: it then counts by its own terms."""
+    return rules.strict and not position.top and not position.own_rank and not position.share
 
 
-def tag_to_pass(place: Place, other: Place, rules: PoolRules, now: Micros) -> tuple[Fraction, bool] | None:
+def tag_to_pass(
+    position: Position, other: Position, rules: PoolRules, now: Micros
+) -> tuple[Fraction, bool] | None:
     """The tag below which a job stands before another, and whether that very tag will do.
 
     None where no tag does: another class, or an infinite share.
     """
-    own, bar = sort_key(place, rules, now), sort_key(other, rules, now)
-    if own[0] != bar[0] or place.unbounded:
+    own, bar = sort_key(position, rules, now), sort_key(other, rules, now)
+    if own[0] != bar[0] or position.unbounded:
         return None
-    return bar[1] - rules.aged(place.submitted, now) * rules.rate, own[2:] < bar[2:]
+    return bar[1] - rules.aged(position.submitted, now) * rules.rate, own[2:] < bar[2:]
 
 
 def ends_to_pass(
-    breakdown: ShareBreakdown, place: Place, other: Place, rules: PoolRules, now: Micros
+    breakdown: ShareBreakdown, position: Position, other: Position, rules: PoolRules, now: Micros
 ) -> dict[str, int] | None:
     """The least amounts of its own tenant's running jobs that have to end before a job stands before another.
 
     Args:
-        breakdown: the parts of the tag of `place`.
-        place: a place of a tenant that stands alone.
-        other: a place of another top-level tenant, now before it.
+        breakdown: the parts of the tag of `position`.
+        position: a position of a tenant that stands alone.
+        other: a position of another top-level tenant, now before it.
         rules: the pool's rules.
         now: the instant.
 
     Returns:
         Base units by resource; None where no end is enough: past use and own jobs before it count on.
     """
-    bound = tag_to_pass(place, other, rules, now)
+    bound = tag_to_pass(position, other, rules, now)
     entitled = rules.entitlement_of(breakdown.tenant)
     if bound is None or not entitled:
         return None
@@ -66,13 +68,13 @@ def ends_to_pass(
 
 
 def starts_to_fall_behind(
-    place: Place, other: Place, rules: PoolRules, now: Micros
+    position: Position, other: Position, rules: PoolRules, now: Micros
 ) -> tuple[str, int] | None:
     """The least amount that another's tenant has to start, out of its turn, before that job stands behind this one.
 
     Args:
-        place: the job's place.
-        other: a place of a tenant that stands alone, now before it.
+        position: the job's position.
+        other: a position of a tenant that stands alone, now before it.
         rules: the pool's rules.
         now: the instant.
 
@@ -80,7 +82,7 @@ def starts_to_fall_behind(
         The resource that the other tenant holds most of, and base units of it; None where no start is enough, or only
         more than the pool has.
     """
-    bound = tag_to_pass(other, place, rules, now)
+    bound = tag_to_pass(other, position, rules, now)
     entitled = rules.entitlement_of(top_of(other))
     resource = other.dominant or _largest_asked(other.demand, rules)
     unit = rules.unit_share_by_name.get(resource)
@@ -92,18 +94,18 @@ def starts_to_fall_behind(
     return (resource, least - other.use) if least <= rules.capacity[resource] else None
 
 
-def weight_to_pass(place: Place, other: Place, rules: PoolRules, now: Micros) -> Fraction | None:
+def weight_to_pass(position: Position, other: Position, rules: PoolRules, now: Micros) -> Fraction | None:
     """A weight of its tenant above which a job stands before another, and all that stand behind that one.
 
     More weight for one makes the others' parts of the pool smaller, and their tags larger: that is left out, so a little
     less may be enough. None where no weight does it.
     """
-    bound = tag_to_pass(place, other, rules, now)
+    bound = tag_to_pass(position, other, rules, now)
     if bound is None or bound[0] <= 0:
         return None
-    top = top_of(place)
+    top = top_of(position)
     entitled, weight = rules.entitlement_of(top), rules.weight_of(top)
-    wanted = entitled * tag_of(place, top, rules) / bound[0]
+    wanted = entitled * tag_of(position, top, rules) / bound[0]
     if not rules.relative:
         return wanted
     if not weight or wanted >= 1:
@@ -113,7 +115,7 @@ def weight_to_pass(place: Place, other: Place, rules: PoolRules, now: Micros) ->
     return wanted * others / (1 - wanted)
 
 
-def passes_at(place: Place, other: Place, rules: PoolRules, now: Micros) -> Micros | None:
+def passes_at(position: Position, other: Position, rules: PoolRules, now: Micros) -> Micros | None:
     """The first instant after now at which time alone has brought a job before another; None where it never does.
 
     Both age alike below the cap. Beyond it a job ages no more, and a younger one with a lower tag passes it. In a tree,
@@ -121,10 +123,10 @@ def passes_at(place: Place, other: Place, rules: PoolRules, now: Micros) -> Micr
     """
     if rules.cap is None or not rules.rate:
         return None
-    pairs = ((own, bar) for own in effective_jobs_of(place) for bar in effective_jobs_of(other))
-    found = (_flip(own, bar, top_of(place), top_of(other), rules) for own, bar in pairs)
+    pairs = ((own, bar) for own in effective_jobs_of(position) for bar in effective_jobs_of(other))
+    found = (_flip(own, bar, top_of(position), top_of(other), rules) for own, bar in pairs)
     for instant in sorted(at for at in found if at is not None and at > now):
-        if sort_key(place, rules, instant) < sort_key(other, rules, instant):
+        if sort_key(position, rules, instant) < sort_key(other, rules, instant):
             return instant
     return None
 
@@ -143,11 +145,11 @@ def _flip(own: Terms, bar: Terms, own_top: str, bar_top: str, rules: PoolRules) 
 
 
 def first_to_pass(
-    place: Place, behind: Iterable[Place], rules: PoolRules, now: Micros
-) -> tuple[Micros, Place] | None:
+    position: Position, behind: Iterable[Position], rules: PoolRules, now: Micros
+) -> tuple[Micros, Position] | None:
     """The first instant at which time brings a job from behind past this one, and that job; None if none."""
     found = [
-        (at, number, one) for number, one in enumerate(behind) if (at := passes_at(one, place, rules, now))
+        (at, number, one) for number, one in enumerate(behind) if (at := passes_at(one, position, rules, now))
     ]
     if not found:
         return None

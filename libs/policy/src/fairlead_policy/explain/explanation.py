@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fairlead_contracts.base.instants import LAST_NAMED, MINUTE, Micros, to_datetime
-from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, UnboundedBy
 from fairlead_contracts.messages.explanations import (
     Around,
     ComparedTerm,
@@ -41,10 +41,10 @@ type AmountsByResource = Mapping[str, int]
 class Found(NamedTuple):
     """The orders and facts that one waiting job is explained from."""
 
-    place: Place
-    makeup: ShareBreakdown | None
+    position: Position
+    breakdown: ShareBreakdown | None
     around: Around
-    targets: Sequence[Place]
+    targets: Sequence[Position]
     """Jobs that it could pass; see `targets_of`."""
     ends: Sequence[AmountsByResource | None]
     """Amounts of its tenant's running jobs that have to end before the job passes each target."""
@@ -54,60 +54,62 @@ class Found(NamedTuple):
     """Classes and the rank that the job would have in each, from 0."""
 
 
-def ended_of(order: Order, place: Place, ends: Sequence[AmountsByResource | None]) -> list[Promoted | None]:
-    """The place of a job after each of these ends; None where there is none, or it is known without trying."""
-    if not _tried(place):
+def ended_of(
+    order: Order, position: Position, ends: Sequence[AmountsByResource | None]
+) -> list[Promoted | None]:
+    """The position of a job after each of these ends; None where there is none, or it is known without trying."""
+    if not _tried(position):
         return [None for _ in ends]
-    return [if_ended(order, place, one) if one else None for one in ends]
+    return [if_ended(order, position, one) if one else None for one in ends]
 
 
-def _tried(place: Place) -> bool:
+def _tried(position: Position) -> bool:
     """Whether the rank after an end has to be tried: a share that turns finite may pass other finite ones, too."""
-    return place.unbounded and not place.top
+    return position.unbounded and not position.top
 
 
-def higher_classes(place: Place, rules: PoolRules) -> list[str]:
+def higher_classes(position: Position, rules: PoolRules) -> list[str]:
     """The few higher classes that an operator could grant, the next higher one first."""
-    if place.override is not None and not rules.strict:
+    if position.override is not None and not rules.strict:
         return []  # a number of its own counts, whatever the class
-    return list(reversed(rules.classes[: rules.rank_of(place.job_class)]))[:_MOST_CLASSES]
+    return list(reversed(rules.classes[: rules.rank_of(position.job_class)]))[:_MOST_CLASSES]
 
 
-def targets_of(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Place]:
+def targets_of(position: Position, around: Around, rules: PoolRules, now: Micros) -> list[Position]:
     """Other tenants' jobs that the job could pass: the nearest, and the first of its class."""
-    nearest = next((one for one in around.nearest if _passable(place, one, rules, now)), None)
+    nearest = next((one for one in around.nearest if _passable(position, one, rules, now)), None)
     found = [one for one in (nearest, around.foremost) if one is not None]
     return list({one.uid: one for one in found}.values())
 
 
-def _passable(place: Place, other: Place, rules: PoolRules, now: Micros) -> bool:
-    same = leading_of(counted_as(place, rules, now), rules) == leading_of(
+def _passable(position: Position, other: Position, rules: PoolRules, now: Micros) -> bool:
+    same = leading_of(counted_as(position, rules, now), rules) == leading_of(
         counted_as(other, rules, now), rules
     )
-    return same and top_of(place) != top_of(other)
+    return same and top_of(position) != top_of(other)
 
 
 def what_if_of(found: Found, rules: PoolRules, now: Micros) -> WhatIf:
-    """The prospects that were found, in the form in which people and programs read them."""
-    place, around = found.place, found.around
-    others = [one for one in around.nearest if _passable(place, one, rules, now)]
-    timed = _moves_by_time(place, others, around, rules, now)
+    """The explanation that was found, in the form in which people and programs read them."""
+    position, around = found.position, found.around
+    others = [one for one in around.nearest if _passable(position, one, rules, now)]
+    timed = _by_time(position, others, around, rules, now)
     return WhatIf(
-        makeup=found.makeup,
-        nearest=[neighbour_of(place, one, rules, now) for one in around.nearest[:_SHOWN]],
-        moves=[
-            *_moves_by_ends(found),
-            *_moves_by_starts(place, others, rules, now),
+        breakdown=found.breakdown,
+        nearest=[neighbour_of(position, one, rules, now) for one in around.nearest[:_SHOWN]],
+        counterfactuals=[
+            *_by_ends(found),
+            *_by_starts(position, others, rules, now),
             *timed,
-            *_moves_by_class(found),
-            *_moves_by_weight(place, around, rules, now),
+            *_by_class(found),
+            *_by_weight(position, around, rules, now),
         ],
         still=not timed
         and not around.fading
         and around.moves_at is None
         and (_tells_time(rules) or rules.cap is None),
         fading=around.fading,
-        room=_room(place, around, rules),
+        room=_room(position, around, rules),
     )
 
 
@@ -130,19 +132,19 @@ class _Leads(NamedTuple):
     waiting: Fraction = NOTHING
 
 
-def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> Neighbour:
+def neighbour_of(position: Position, other: Position, rules: PoolRules, now: Micros) -> Neighbour:
     """A job that stands before another, and the term by which it does.
 
     Args:
-        place: the place of the job behind.
-        other: the place of the one before it.
+        position: the position of the job behind.
+        other: the position of the one before it.
         rules: the rules that both were placed by.
         now: the instant of the order.
     """
-    parent, own, bar = _sides_where_ways_part(place, other, rules, now)
-    same = place.tenant == other.tenant
+    parent, own, bar = _sides_where_ways_part(position, other, rules, now)
+    same = position.tenant == other.tenant
     leads = _Leads() if same else _leads(own, bar, rules, now)
-    term = _within_tenant(place, other, rules) if same else _term(own, bar, leads, rules)
+    term = _within_tenant(position, other, rules) if same else _term(own, bar, leads, rules)
     return Neighbour(
         uid=other.uid,
         scope=other.scope,
@@ -151,9 +153,9 @@ def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> N
         job_class=other.job_class,
         within=parent,
         side=_unless_same(bar.tenant, other.tenant),
-        own_side=_unless_same(own.tenant, place.tenant),
+        own_side=_unless_same(own.tenant, position.tenant),
         effective=_effective_name(bar.terms, other),
-        own_effective=_effective_name(own.terms, place),
+        own_effective=_effective_name(own.terms, position),
         term=term,
         share_lead=_rounded(leads.share),
         class_lead=_rounded(leads.job_class),
@@ -166,48 +168,48 @@ def _unless_same(name: str, known: str) -> str:
     return "" if name == known else name
 
 
-def _effective_name(terms: Terms, place: Place) -> str:
-    """The name of the job whose terms count; empty where they are the place's own."""
-    return "" if terms.uid == place.uid else terms.id or terms.uid
+def _effective_name(terms: Terms, position: Position) -> str:
+    """The name of the job whose terms count; empty where they are the position's own."""
+    return "" if terms.uid == position.uid else terms.id or terms.uid
 
 
 def _sides_where_ways_part(
-    place: Place, other: Place, rules: PoolRules, now: Micros
+    position: Position, other: Position, rules: PoolRules, now: Micros
 ) -> tuple[str, _Side, _Side]:
     """The lowest tenant above both jobs, empty for the pool itself, and the two sides below it."""
-    if place.tenant == other.tenant:
-        alone = [_Side(place.tenant, one, None) for one in (place, other)]
-        return place.tenant, alone[0], alone[1]
-    if top_of(place) != top_of(other):
-        return "", _at_the_top(place, rules, now), _at_the_top(other, rules, now)
-    ways = rules.way_up(place.tenant), rules.way_up(other.tenant)
+    if position.tenant == other.tenant:
+        alone = [_Side(position.tenant, one, None) for one in (position, other)]
+        return position.tenant, alone[0], alone[1]
+    if top_of(position) != top_of(other):
+        return "", _at_the_top(position, rules, now), _at_the_top(other, rules, now)
+    ways = rules.way_up(position.tenant), rules.way_up(other.tenant)
     parent = next(one for one in ways[0] if one in ways[1])
     own, bar = (
-        _below(way[way.index(parent) - 1], one) for way, one in zip(ways, (place, other), strict=True)
+        _below(way[way.index(parent) - 1], one) for way, one in zip(ways, (position, other), strict=True)
     )
     return parent, own, bar
 
 
-def _at_the_top(place: Place, rules: PoolRules, now: Micros) -> _Side:
-    return _Side(top_of(place), counted_as(place, rules, now), place.unbounded_by)
+def _at_the_top(position: Position, rules: PoolRules, now: Micros) -> _Side:
+    return _Side(top_of(position), counted_as(position, rules, now), position.unbounded_by)
 
 
-def _below(tenant: str, place: Place) -> _Side:
+def _below(tenant: str, position: Position) -> _Side:
     """The terms that a job counts by as one of this tenant's, among the tenant's siblings."""
-    level = next((one for one in place.within if one.tenant == tenant), None)
+    level = next((one for one in position.within if one.tenant == tenant), None)
     if level is None:
-        return _Side(tenant, place, None)
+        return _Side(tenant, position, None)
     own = EffectiveJob(
-        uid=place.uid,
-        id=place.id,
-        job_class=place.job_class,
-        override=place.override,
+        uid=position.uid,
+        id=position.id,
+        job_class=position.job_class,
+        override=position.override,
         dominant=level.dominant,
         use=level.use,
         share=level.share,
-        submitted=place.submitted,
+        submitted=position.submitted,
         unbounded=level.unbounded_by is not None,
-        blocked=place.blocked,
+        blocked=position.blocked,
     )
     return _Side(tenant, level.effective or own, level.unbounded_by)
 
@@ -227,11 +229,11 @@ def _rounded(exact: Fraction) -> float:
     return ratio(exact.numerator, exact.denominator)
 
 
-def _within_tenant(place: Place, other: Place, rules: PoolRules) -> ComparedTerm:
+def _within_tenant(position: Position, other: Position, rules: PoolRules) -> ComparedTerm:
     """The term that decides between two jobs of one tenant: its own order knows no shares."""
-    if rules.strict and rules.rank_of(place.job_class) != rules.rank_of(other.job_class):
+    if rules.strict and rules.rank_of(position.job_class) != rules.rank_of(other.job_class):
         return "class"
-    return "used-up" if place.blocked != other.blocked else "own-order"
+    return "used-up" if position.blocked != other.blocked else "own-order"
 
 
 def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> ComparedTerm:
@@ -260,37 +262,37 @@ def _term_before_key(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm |
 # Moves -----------------------------------------------------------------------------------------------------------------
 
 
-def _moves_by_ends(found: Found) -> list[Counterfactual]:
-    place, makeup, around = found.place, found.makeup, found.around
-    if makeup is None:
+def _by_ends(found: Found) -> list[Counterfactual]:
+    position, breakdown, around = found.position, found.breakdown, found.around
+    if breakdown is None:
         return []
-    moves = []
+    counterfactuals = []
     for target, ends, rank in zip(found.targets, found.ends, found.ranks, strict=True):
         if ends:
-            first = around.foremost is not None and target.uid == around.foremost.uid and not place.top
-            moves.append(
+            first = around.foremost is not None and target.uid == around.foremost.uid and not position.top
+            counterfactuals.append(
                 Counterfactual(
                     cause="ends",
-                    rank=None if not first else rank if _tried(place) else around.fixed,
+                    rank=None if not first else rank if _tried(position) else around.fixed,
                     passed=target.uid,
                     passed_id=target.id,
                     passed_tenant=target.tenant,
-                    tenant=place.tenant,
+                    tenant=position.tenant,
                     amounts=dict(ends),
-                    held={name: makeup.own_running.get(name, 0) for name in ends},
+                    held={name: breakdown.own_running.get(name, 0) for name in ends},
                 )
             )
-    return moves
+    return counterfactuals
 
 
-def _moves_by_starts(
-    place: Place, others: Sequence[Place], rules: PoolRules, now: Micros
+def _by_starts(
+    position: Position, others: Sequence[Position], rules: PoolRules, now: Micros
 ) -> list[Counterfactual]:
     if rules.rescaled:
         return []  # a start may use a resource up, and move whole classes
     for other in others:
         if stands_alone(other, rules):
-            found = starts_to_fall_behind(place, other, rules, now)
+            found = starts_to_fall_behind(position, other, rules, now)
             if found is None:
                 return []
             return [
@@ -311,22 +313,22 @@ def _tells_time(rules: PoolRules) -> bool:
     return rules.strict or not rules.parents
 
 
-def _moves_by_time(
-    place: Place, others: Sequence[Place], around: Around, rules: PoolRules, now: Micros
+def _by_time(
+    position: Position, others: Sequence[Position], around: Around, rules: PoolRules, now: Micros
 ) -> list[Counterfactual]:
     if not _tells_time(rules):
         return []
     # Once a tree's own sequence moves, its jobs count by other terms. Words tell the next whole minute: that comes first.
     last = LAST_NAMED if around.moves_at is None else min(LAST_NAMED, _minute_before(around.moves_at))
-    instants = ((passes_at(place, other, rules, now), other) for other in others)
+    instants = ((passes_at(position, other, rules, now), other) for other in others)
     found = [(at, other) for at, other in instants if at is not None and at <= last]
     found.sort(key=lambda part: (part[0], part[1].uid))
-    moves = [_passing(other, at, ahead=True) for at, other in found[:_SHOWN]]
-    behind = [one for one in around.behind if _passable(place, one, rules, now)]
-    passing = first_to_pass(place, behind, rules, now)
+    counterfactuals = [_passing(other, at, ahead=True) for at, other in found[:_SHOWN]]
+    behind = [one for one in around.behind if _passable(position, one, rules, now)]
+    passing = first_to_pass(position, behind, rules, now)
     if passing is None or passing[0] > last:
-        return moves
-    return [*moves, _passing(passing[1], passing[0], ahead=False)]
+        return counterfactuals
+    return [*counterfactuals, _passing(passing[1], passing[0], ahead=False)]
 
 
 def _minute_before(instant: Micros) -> Micros:
@@ -334,7 +336,7 @@ def _minute_before(instant: Micros) -> Micros:
     return (instant - 1) // MINUTE * MINUTE
 
 
-def _passing(other: Place, at: Micros, *, ahead: bool) -> Counterfactual:
+def _passing(other: Position, at: Micros, *, ahead: bool) -> Counterfactual:
     return Counterfactual(
         cause="time",
         ahead=ahead,
@@ -345,7 +347,7 @@ def _passing(other: Place, at: Micros, *, ahead: bool) -> Counterfactual:
     )
 
 
-def _moves_by_class(found: Found) -> list[Counterfactual]:
+def _by_class(found: Found) -> list[Counterfactual]:
     if not found.around.nearest:
         return []  # it is the first already
     return [
@@ -353,17 +355,17 @@ def _moves_by_class(found: Found) -> list[Counterfactual]:
     ]
 
 
-def _moves_by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Counterfactual]:
-    if around.foremost is None or not stands_alone(place, rules):
+def _by_weight(position: Position, around: Around, rules: PoolRules, now: Micros) -> list[Counterfactual]:
+    if around.foremost is None or not stands_alone(position, rules):
         return []
-    weight = weight_to_pass(place, around.foremost, rules, now)
+    weight = weight_to_pass(position, around.foremost, rules, now)
     if weight is None:
         return []
     return [
         Counterfactual(
             cause="weight",
             rank=around.fixed,
-            tenant=place.tenant,
+            tenant=position.tenant,
             weight=_rounded(weight),
         )
     ]
@@ -372,8 +374,8 @@ def _moves_by_weight(place: Place, around: Around, rules: PoolRules, now: Micros
 # Room ------------------------------------------------------------------------------------------------------------------
 
 
-def _room(place: Place, around: Around, rules: PoolRules) -> RoomForecast:
-    demand = {name: amount for name, amount in sorted(place.demand.items()) if amount > 0}
+def _room(position: Position, around: Around, rules: PoolRules) -> RoomForecast:
+    demand = {name: amount for name, amount in sorted(position.demand.items()) if amount > 0}
     free = {name: rules.capacity.get(name, 0) - around.used.get(name, 0) for name in demand}
     missing = {name: amount - free[name] for name, amount in demand.items() if amount > free[name]}
     behind = {name: amount + around.asked.get(name, 0) for name, amount in demand.items()}

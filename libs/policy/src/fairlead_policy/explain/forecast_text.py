@@ -1,4 +1,4 @@
-"""Prospects in words: what a job's tag is made of, who stands right before it and why, what would move it.
+"""What-if in words: what a job's tag is made of, who stands right before it and why, what would move it.
 
 Every number is one that was solved for; amounts that have to end, weights and times are rounded up to what people count
 in, so that a sentence stays true.
@@ -11,7 +11,7 @@ from math import ceil
 from fairlead_contracts.base.figures import duration, part_of, percent
 from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
 from fairlead_contracts.base.quantities import base_units, format_quantity, short_resource
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import (
     Counterfactual,
     RoomForecast,
@@ -32,38 +32,43 @@ _FEW_DIGITS = 10
 _UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
 
 
-def room_in_words(found: WhatIf, place: Place, rules: PoolRules) -> list[str]:
+def room_in_words(found: WhatIf, position: Position, rules: PoolRules) -> list[str]:
     """The ends that make room for it: to be first in line is not to start. Nothing where they are not known."""
-    return [] if found.room is None else list(_room(found.room, place, rules.capacity))
+    return [] if found.room is None else list(_room(found.room, position, rules.capacity))
 
 
-def neighbours_in_words(found: WhatIf, place: Place, rules: PoolRules) -> list[str]:
+def neighbours_in_words(found: WhatIf, position: Position, rules: PoolRules) -> list[str]:
     """The jobs right before it and why they are there, the nearest first."""
-    return [before_in_words(one, place, rules) for one in found.nearest]
+    return [before_in_words(one, position, rules) for one in found.nearest]
 
 
-def breakdown_in_words(found: WhatIf, place: Place, rules: PoolRules) -> list[str]:
+def breakdown_in_words(found: WhatIf, position: Position, rules: PoolRules) -> list[str]:
     """The parts of its tag."""
-    return [] if found.makeup is None else list(_made_of(found.makeup, place, rules))
+    return [] if found.breakdown is None else list(_made_of(found.breakdown, position, rules))
 
 
-def changes_in_words(found: WhatIf, place: Place, now: Micros) -> tuple[list[str], list[str]]:
+def changes_in_words(found: WhatIf, position: Position, now: Micros) -> tuple[list[str], list[str]]:
     """The changes that would move it, a sentence each: the nearest by two causes, then all others."""
     by_cause: dict[str, Counterfactual] = {}
-    for move in found.moves:
+    for move in found.counterfactuals:
         by_cause.setdefault(move.cause, move)
     nearest = list(by_cause.values())[:_CAUSES_FIRST]
-    others = [move for move in found.moves if not any(move is one for one in nearest)]
-    first, rest = ([_WORDS[move.cause](move, place, now) for move in moves] for moves in (nearest, others))
+    others = [move for move in found.counterfactuals if not any(move is one for one in nearest)]
+    first, rest = (
+        [_WORDS[move.cause](move, position, now) for move in counterfactuals]
+        for counterfactuals in (nearest, others)
+    )
     return first, rest
 
 
-def limits_in_words(found: WhatIf, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+def limits_in_words(found: WhatIf, position: Position, rules: PoolRules, now: Micros) -> list[str]:
     """The limits of waiting, and how far the others' numbers hold."""
     lines = []
     if found.still and found.nearest and rules.rate:
-        lines.append(f"Waiting longer does not move it past its neighbours: {_because(place, rules, now)}.")
-    bound = bound_in_words(place, rules)
+        lines.append(
+            f"Waiting longer does not move it past its neighbours: {_because(position, rules, now)}."
+        )
+    bound = bound_in_words(position, rules)
     if bound is not None and not found.fading:
         lines.append(bound)
     if found.fading:
@@ -71,68 +76,66 @@ def limits_in_words(found: WhatIf, place: Place, rules: PoolRules, now: Micros) 
     return lines
 
 
-def _because(place: Place, rules: PoolRules, now: Micros) -> str:
+def _because(position: Position, rules: PoolRules, now: Micros) -> str:
     """The reason for which time changes nothing: beyond the cap younger jobs may pass, and none here does."""
     if rules.cap is None:
         return "all jobs age alike"
-    if max(place.submitted, counted_as(place, rules, now).submitted) <= now - rules.cap:
+    if max(position.submitted, counted_as(position, rules, now).submitted) <= now - rules.cap:
         return "it has reached the cap of aging, and no younger job behind it can pass it by aging on"
     return "all jobs age alike up to the cap, and beyond it no younger job behind can pass an older one"
 
 
-def _made_of(makeup: ShareBreakdown, place: Place, rules: PoolRules) -> Iterator[str]:
-    whose = "" if makeup.tenant == place.tenant else f"{makeup.tenant}, "
-    largest = sorted(makeup.shares.items(), key=lambda part: (-part[1], part[0]))[:_MOST_RESOURCES]
+def _made_of(breakdown: ShareBreakdown, position: Position, rules: PoolRules) -> Iterator[str]:
+    whose = "" if breakdown.tenant == position.tenant else f"{breakdown.tenant}, "
+    largest = sorted(breakdown.shares.items(), key=lambda part: (-part[1], part[0]))[:_MOST_RESOURCES]
     for resource, share in largest:
         parts = [
             f"{_amount(resource, amount)} {words}"
             for amount, words in (
-                (makeup.running.get(resource, 0), "running"),
-                (makeup.past.get(resource, 0), "of past use"),
-                (makeup.before.get(resource, 0), f"for {_jobs(makeup.jobs)} of its own before it"),
+                (breakdown.running.get(resource, 0), "running"),
+                (breakdown.past.get(resource, 0), "of past use"),
+                (breakdown.before.get(resource, 0), f"for {_jobs(breakdown.jobs)} of its own before it"),
             )
             if amount
         ]
-        counts = " This resource counts." if resource == place.dominant and len(largest) > 1 else ""
+        counts = " This resource counts." if resource == position.dominant and len(largest) > 1 else ""
         yield (
-            f"{whose}{short_resource(resource)}: {' and '.join(parts)} are {part_of(share * makeup.entitled, 'the pool')}, "
-            f"{_of_part(share, makeup, rules)}.{counts}"
+            f"{whose}{short_resource(resource)}: {' and '.join(parts)} are {part_of(share * breakdown.entitled, 'the pool')}, "
+            f"{_of_part(share, breakdown, rules)}.{counts}"
         )
 
 
-def _of_part(share: float, makeup: ShareBreakdown, rules: PoolRules) -> str:
+def _of_part(share: float, breakdown: ShareBreakdown, rules: PoolRules) -> str:
     if not rules.relative:
-        return f"{percent(share)} over its weight of {makeup.weight:g}"
-    return (
-        f"{part_of(share, 'its part')} (weight {makeup.weight:g} entitles it to {percent(makeup.entitled)})"
-    )
+        return f"{percent(share)} over its weight of {breakdown.weight:g}"
+    return f"{part_of(share, 'its part')} (weight {breakdown.weight:g} entitles it to {percent(breakdown.entitled)})"
 
 
-def _by_ends(move: Counterfactual, place: Place, now: Micros) -> str:
+def _by_ends(move: Counterfactual, position: Position, now: Micros) -> str:
     del now
     parts = [
         f"{_rounded_up(name, amount, move.held.get(name, 0))} of its {_amount(name, move.held.get(name, 0))} {short_resource(name)}"
         for name, amount in move.amounts.items()
     ]
     # From an infinite share to a finite one: whoever stays before it, stays by more than its class.
-    then = f"It becomes number {move.rank + 1}" if move.rank and place.unbounded else _then(move)
-    return f"{then} once {_owner(move, place)} gives back {' and '.join(parts)}."
+    then = f"It becomes number {move.rank + 1}" if move.rank and position.unbounded else _then(move)
+    return f"{then} once {_owner(move, position)} gives back {' and '.join(parts)}."
 
 
-def _owner(move: Counterfactual, place: Place) -> str:
-    return "its own tenant" if move.tenant == place.tenant else str(move.tenant)
+def _owner(move: Counterfactual, position: Position) -> str:
+    return "its own tenant" if move.tenant == position.tenant else str(move.tenant)
 
 
-def _by_starts(move: Counterfactual, place: Place, now: Micros) -> str:
-    del place, now
+def _by_starts(move: Counterfactual, position: Position, now: Micros) -> str:
+    del position, now
     [(name, amount)] = move.amounts.items()
     # Whole cards and cores, whatever the other tenant holds: nobody can start a thousandth of one, and more is enough, too.
     more = _rounded_up(name, amount if base_units(name) == 1 else max(amount, unit_of(name)))
     return f"{_named(move)} falls behind it once {move.tenant} starts {more} {short_resource(name)} more before that one."
 
 
-def _by_time(move: Counterfactual, place: Place, now: Micros) -> str:
-    del place
+def _by_time(move: Counterfactual, position: Position, now: Micros) -> str:
+    del position
     at = "" if move.at is None else _on_the_minute(from_datetime(move.at), now)
     if move.ahead:
         return f"It overtakes {_named(move)} {at}: that job reaches the cap of aging by then, and this one ages on."
@@ -141,27 +144,27 @@ def _by_time(move: Counterfactual, place: Place, now: Micros) -> str:
     )
 
 
-def approve_command(place: Place, job_class: str) -> str:
+def approve_command(position: Position, job_class: str) -> str:
     """The command that grants a class to the job. It names the scope: several may have a job of that id."""
-    name = name_in_snapshot(place.scope, place.id) if place.id else place.uid
+    name = name_in_snapshot(position.scope, position.id) if position.id else position.uid
     return f"`fairlead approve {name} --class {job_class}`"
 
 
-def _by_class(move: Counterfactual, place: Place, now: Micros) -> str:
+def _by_class(move: Counterfactual, position: Position, now: Micros) -> str:
     del now
     return (
         f"As {move.job_class} it would be number {(move.rank or 0) + 1}: an operator can grant that with "
-        f"{approve_command(place, move.job_class or '')}."
+        f"{approve_command(position, move.job_class or '')}."
     )
 
 
-def _by_weight(move: Counterfactual, place: Place, now: Micros) -> str:
-    del place, now
+def _by_weight(move: Counterfactual, position: Position, now: Micros) -> str:
+    del position, now
     least = float(_UPWARDS.create_decimal(repr(move.weight)))
     return f"{_then(move)} if operators give {move.tenant} a weight above {least:.4g}; a smaller one may be enough."
 
 
-_WORDS: Mapping[str, Callable[[Counterfactual, Place, Micros], str]] = {
+_WORDS: Mapping[str, Callable[[Counterfactual, Position, Micros], str]] = {
     "ends": _by_ends,
     "starts": _by_starts,
     "time": _by_time,
@@ -188,8 +191,8 @@ def _on_the_minute(at: Micros, now: Micros) -> str:
     return f"at {to_datetime(minute):%Y-%m-%d %H:%M} UTC (in {duration(max(0, minute - now) / SECOND)})"
 
 
-def _room(room: RoomForecast, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
-    if any(amount > capacity.get(name, 0) for name, amount in place.demand.items()):
+def _room(room: RoomForecast, position: Position, capacity: Mapping[str, int]) -> Iterator[str]:
+    if any(amount > capacity.get(name, 0) for name, amount in position.demand.items()):
         return  # said already: it can never start
     if any(room.free.get(name, 0) < 0 for name in room.missing):
         yield (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place, TenantShare
+from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.messages.explanations import Promoted
 from fairlead_contracts.messages.questions import AheadOf, Explanation, ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import (
@@ -22,7 +22,12 @@ from fairlead_policy.explain.explanation import (
     targets_of,
     what_if_of,
 )
-from fairlead_policy.explain.neighbourhood import around_place, count_before, count_others_before, join_around
+from fairlead_policy.explain.neighbourhood import (
+    around_position,
+    count_before,
+    count_others_before,
+    join_around,
+)
 from fairlead_policy.explain.waiting_text import most_first
 from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
 from fairlead_policy.order.order import Order
@@ -50,7 +55,7 @@ class Foreseen(NamedTuple):
     """Number of waiting jobs in the pool."""
     ahead: Sequence[AheadOf]
     found: Found | None
-    """Orders and facts that the job is explained from; None where it has no place."""
+    """Orders and facts that the job is explained from; None where it has no position."""
 
 
 # Asking -----------------------------------------------------------------------------------------------------------------
@@ -65,27 +70,27 @@ def foresee(uid: str, tenant: str, rules: PoolRules, at: Micros) -> Asking[Fores
         rules: the rules of the pool that it waits in.
         at: the instant that all shards are asked for.
     """
-    own = yield ShardsAsked(ShardQuestion(at=at, uid=uid, tenant=tenant, prospects=True), tenant)
+    own = yield ShardsAsked(ShardQuestion(at=at, uid=uid, tenant=tenant, what_if=True), tenant)
     standing = standing_in(own, rules.top_of(tenant))
-    reply = next((one for one in own if one.places), None)
+    reply = next((one for one in own if one.positions), None)
     if reply is None:
         return Foreseen(standing, 0, (), None)
-    place, promoted = reply.places[0], reply.promoted
-    all_asked = ShardQuestion(at=at, below=place, prospects=True, higher=[one.place for one in promoted])
+    position, promoted = reply.positions[0], reply.promoted
+    all_asked = ShardQuestion(at=at, below=position, what_if=True, higher=[one.position for one in promoted])
     replies = yield ShardsAsked(all_asked)
     around = join_around([one.around for one in replies if one.around is not None], rules, at, NEIGHBOURS)
-    targets = targets_of(place, around, rules, at)
-    ends, ended = yield from _ends(place, targets, at)
+    targets = targets_of(position, around, rules, at)
+    ends, ended = yield from _ends(position, targets, at)
     ranks = yield from _ranks(ended, at)
     promotions = [
-        (one.place.job_class, one.own + others)
+        (one.position.job_class, one.own + others)
         for one, others in zip(promoted, _summed(replies, len(promoted)), strict=False)
     ]
     return Foreseen(
         standing,
         sum(one.waiting for one in replies),
         most_first({line.tenant: line.jobs for one in replies for line in one.ahead}),
-        Found(place, reply.makeup, around, targets, ends, ranks, promotions),
+        Found(position, reply.breakdown, around, targets, ends, ranks, promotions),
     )
 
 
@@ -95,26 +100,26 @@ def standing_in(replies: Sequence[ShardReply], tenant: str) -> TenantShare | Non
 
 
 def _ends(
-    place: Place, targets: Sequence[Place], at: Micros
+    position: Position, targets: Sequence[Position], at: Micros
 ) -> Asking[tuple[Sequence[AmountsByResource | None], Sequence[Promoted | None]]]:
     """Asks what of its tenant's running jobs has to end before it passes each of these; None where nobody knows.
 
     Beside it where the job would stand then, where that is told.
     """
     unknown = [None for _ in targets]
-    question = ShardQuestion(at=at, uid=place.uid, passing=list(targets))
-    for reply in (yield ShardsAsked(question, place.tenant)) if targets else ():
+    question = ShardQuestion(at=at, uid=position.uid, passing=list(targets))
+    for reply in (yield ShardsAsked(question, position.tenant)) if targets else ():
         if len(reply.ends) == len(targets):
             return reply.ends, reply.ended if len(reply.ended) == len(targets) else unknown
     return unknown, unknown
 
 
 def _ranks(ended: Sequence[Promoted | None], at: Micros) -> Asking[Sequence[int | None]]:
-    """Asks the ranks of places that the job would have; None where none is told, or an owner does not count."""
+    """Asks the ranks of positions that the job would have; None where none is told, or an owner does not count."""
     told = [one for one in ended if one is not None]
     if not told:
         return [None for _ in ended]
-    replies = yield ShardsAsked(ShardQuestion(at=at, prospects=True, higher=[one.place for one in told]))
+    replies = yield ShardsAsked(ShardQuestion(at=at, what_if=True, higher=[one.position for one in told]))
     counted = _summed(replies, len(told))
     ranks = iter([one.own + others for one, others in zip(told, counted, strict=False)])
     return [None if one is None else next(ranks, None) for one in ended]
@@ -130,46 +135,46 @@ def _summed(replies: Sequence[ShardReply], length: int) -> list[int]:
 # Answering --------------------------------------------------------------------------------------------------------------
 
 
-def with_prospects(
+def with_what_if(
     reply: ShardReply, order: Order, asked: ShardQuestion, tenants: Collection[str] | None
 ) -> ShardReply:
-    """A shard's reply with what is asked of a job's surroundings and prospects.
+    """A shard's reply with what is asked of a job's surroundings and what would move it.
 
     Args:
-        reply: the reply with the job's place, where that is asked for and the shard holds it.
+        reply: the reply with the job's position, where that is asked for and the shard holds it.
         order: the order of the shard's tenants, or of more.
         asked: the question.
         tenants: the shard's tenants; None for all of the order.
     """
     if asked.below is not None:
         reply = msgspec.structs.replace(reply, ahead=most_first(count_before(order, asked.below, tenants)))
-    if not asked.prospects and not asked.passing:
+    if not asked.what_if and not asked.passing:
         return reply
-    own = reply.places[0] if reply.places else None
+    own = reply.positions[0] if reply.positions else None
     ends = [] if own is None else least_ends_to_pass(order, own, asked.passing)
-    wanted = own if asked.prospects else None
+    wanted = own if asked.what_if else None
     return msgspec.structs.replace(
         reply,
-        makeup=None if wanted is None else breakdown_of(order, wanted),
+        breakdown=None if wanted is None else breakdown_of(order, wanted),
         promoted=[] if wanted is None else _promoted(order, wanted),
-        around=None if asked.below is None else around_place(order, asked.below, NEIGHBOURS, tenants),
-        higher=[count_others_before(order, place, tenants) for place in asked.higher],
+        around=None if asked.below is None else around_position(order, asked.below, NEIGHBOURS, tenants),
+        higher=[count_others_before(order, position, tenants) for position in asked.higher],
         ends=[None if one is None else dict(one) for one in ends],
         ended=[] if own is None else ended_of(order, own, ends),
     )
 
 
-def _promoted(order: Order, own: Place) -> list[Promoted]:
+def _promoted(order: Order, own: Position) -> list[Promoted]:
     found = (if_promoted(order, own, job_class) for job_class in higher_classes(own, order.rules))
     return [one for one in found if one is not None]
 
 
-def answered_by[T](order: Order, place: Place | None, asking: Asking[T]) -> T:
+def answered_by[T](order: Order, position: Position | None, asking: Asking[T]) -> T:
     """The outcome where one order holds all shards.
 
     Args:
         order: the order of the whole pool.
-        place: the place of the job that is asked about.
+        position: the position of the job that is asked about.
         asking: the generator that asks.
     """
     waiting = sum(order.snapshot.waiting().values())
@@ -183,10 +188,10 @@ def answered_by[T](order: Order, place: Place | None, asking: Asking[T]) -> T:
                 policy=0,
                 capacity=dict(order.rules.capacity),
                 waiting=waiting,
-                places=[place] if place is not None and question.uid == place.uid else [],
+                positions=[position] if position is not None and question.uid == position.uid else [],
                 standings=[] if tenant is None else order.snapshot.standings([tenant]),
             )
-            asked = asking.send([with_prospects(reply, order, question, None)])
+            asked = asking.send([with_what_if(reply, order, question, None)])
     except StopIteration as over:
         outcome: T = over.value
         return outcome
@@ -210,20 +215,20 @@ def explained(fact: Explanation, foreseen: Foreseen, rules: PoolRules, at: Micro
         return fact
     return msgspec.structs.replace(
         fact,
-        place=found.place,
+        position=found.position,
         rank=sum(line.jobs for line in foreseen.ahead),
         waiting=foreseen.waiting,
         ahead=list(foreseen.ahead),
-        prospects=what_if_of(found, rules, at),
+        what_if=what_if_of(found, rules, at),
     )
 
 
-def named(foreseen: Foreseen, called: Callable[[Place], Place]) -> Foreseen:
+def named(foreseen: Foreseen, called: Callable[[Position], Position]) -> Foreseen:
     """The forecast with jobs under other names.
 
     Args:
         foreseen: the job as its shards know it.
-        called: a place with the names by which jobs are to be told.
+        called: a position with the names by which jobs are to be told.
     """
     found = foreseen.found
     if found is None:
@@ -235,4 +240,6 @@ def named(foreseen: Foreseen, called: Callable[[Place], Place]) -> Foreseen:
         foremost=None if found.around.foremost is None else called(found.around.foremost),
     )
     targets = [called(one) for one in found.targets]
-    return foreseen._replace(found=found._replace(place=called(found.place), targets=targets, around=around))
+    return foreseen._replace(
+        found=found._replace(position=called(found.position), targets=targets, around=around)
+    )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from fairlead_contracts.base.figures import decimals, part_of, percent
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_contracts.messages.decisions import Place, Within
+from fairlead_contracts.messages.decisions import Position, Within
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -14,69 +14,71 @@ NOT_IN_POLICY = "is not in the policy"
 """Cause of weight 0 of a tenant that the policy neither names nor lets in."""
 
 
-def infinite_in_words(place: Place, rules: PoolRules) -> str:
-    """The cause of an infinite share, and its effect on the place."""
+def infinite_in_words(position: Position, rules: PoolRules) -> str:
+    """The cause of an infinite share, and its effect on the position."""
     others = "the jobs of its class" if rules.strict else "all jobs"
-    free = " that ask for nothing that is used up" if rules.saturated and not place.blocked else ""
-    return f"{_cause(place, rules)}: it goes last among {others}{free}."
+    free = " that ask for nothing that is used up" if rules.saturated and not position.blocked else ""
+    return f"{_cause(position, rules)}: it goes last among {others}{free}."
 
 
-def _cause(place: Place, rules: PoolRules) -> str:
-    tenant, use = place.top or place.tenant, format_quantity(place.dominant, place.use)
-    match place.unbounded_by:
+def _cause(position: Position, rules: PoolRules) -> str:
+    tenant, use = position.top or position.tenant, format_quantity(position.dominant, position.use)
+    match position.unbounded_by:
         case "weight":
             return f"Its tenant {tenant} {'has weight 0 here' if tenant in rules.weights else NOT_IN_POLICY}"
         case "held":
-            return f"Its tenant {tenant} holds {use} {place.dominant}, of which the pool has none"
+            return f"Its tenant {tenant} holds {use} {position.dominant}, of which the pool has none"
         case "asked":
-            return f"A job of {tenant} before it asks for {use} {place.dominant}, of which the pool has none"
+            return (
+                f"A job of {tenant} before it asks for {use} {position.dominant}, of which the pool has none"
+            )
         case "beyond":
-            return f"Its tenant {tenant} comes to more {place.dominant} than can be counted"
+            return f"Its tenant {tenant} comes to more {position.dominant} than can be counted"
         case None:
             return f"The share of its tenant {tenant} is infinite"
 
 
-def rescaled_in_words(place: Place, rules: PoolRules) -> str:
+def rescaled_in_words(position: Position, rules: PoolRules) -> str:
     """H-DRF's count of a tenant with others below it, whose holding says little of its tag; follows its name."""
-    entitled = rules.entitlement_of(place.top or place.tenant)
-    rescaled = percent(place.tag * float(entitled))
+    entitled = rules.entitlement_of(position.top or position.tenant)
+    rescaled = percent(position.tag * float(entitled))
     of_what = "of the pool over its weight"
     if rules.relative:
         of_what = f"times the {percent(float(entitled))} of the pool that it is entitled to"
-    of = f" of {place.dominant}" if place.dominant else ""
+    of = f" of {position.dominant}" if position.dominant else ""
     used_up = " and ".join(sorted(rules.saturated))
     left_out = f"; of the others it leaves out {used_up}, which is used up" if used_up else ""
     return (
         f"counts by H-DRF at {rescaled}{of} before this one. H-DRF brings the tenants below it that can still get something "
-        f"to the lowest share among them{left_out}. That is {decimals(place.tag)} {of_what}; lower goes first."
+        f"to the lowest share among them{left_out}. That is {decimals(position.tag)} {of_what}; lower goes first."
     )
 
 
-def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[str]:
-    """The effect of the levels below the top on the place, whose terms it counts by, and what it asks for that is used up."""
-    for one in reversed(place.within):
-        yield _below(one, rules.parents.get(one.tenant, place.top), rules)
-    effective_row = counted_as(place, rules, now)
-    if effective_row.uid != place.uid:
+def held_back_in_words(position: Position, rules: PoolRules, now: Micros) -> Iterator[str]:
+    """The effect of the levels below the top on the position, whose terms it counts by, and what it asks for that is used up."""
+    for one in reversed(position.within):
+        yield _below(one, rules.parents.get(one.tenant, position.top), rules)
+    effective_row = counted_as(position, rules, now)
+    if effective_row.uid != position.uid:
         yield behind_in_words(
-            place.top or place.tenant, effective_row.id or effective_row.uid or "another job"
+            position.top or position.tenant, effective_row.id or effective_row.uid or "another job"
         )
-    if place.blocked:
+    if position.blocked:
         others = "the jobs of its class" if rules.strict else "all jobs"
         yield (
-            f"It asks for {used_up_of(place, rules)}, which is used up: it stands behind {others} that ask for nothing "
+            f"It asks for {used_up_of(position, rules)}, which is used up: it stands behind {others} that ask for nothing "
             "that is used up."
         )
 
 
-def hold_back(told: Sequence[list[str]], places: PositionColumns, rules: PoolRules) -> None:
+def hold_back(told: Sequence[list[str]], positions: PositionColumns, rules: PoolRules) -> None:
     """Adds to the reasons of each of many jobs what holds it back."""
-    for below in places.below:
+    for below in positions.below:
         columns = told, below.tenant, below.dominant, below.tag
         for reasons, tenant, dominant, tag in zip(*columns, strict=True):
             if tenant:
                 reasons.append(_stands(tenant, rules.parents[tenant], _at(dominant, tag, rules)))
-    for reasons, top, name in zip(told, places.top, places.behind, strict=True):
+    for reasons, top, name in zip(told, positions.top, positions.behind, strict=True):
         if name:
             reasons.append(behind_in_words(top, name))
 
@@ -101,7 +103,7 @@ def _at(dominant: str, tag: float, rules: PoolRules) -> str:
 
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:
-    """The place of a tenant among its siblings, in words."""
+    """The position of a tenant among its siblings, in words."""
     cause = _cause_within(one)
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"
@@ -124,7 +126,7 @@ def _cause_within(one: Within) -> str:
             return ""
 
 
-def used_up_of(place: Place, rules: PoolRules) -> str:
+def used_up_of(position: Position, rules: PoolRules) -> str:
     """The used-up resources that a job asks for (H-DRF)."""
-    names = sorted(name for name, amount in place.demand.items() if amount > 0 and name in rules.saturated)
+    names = sorted(name for name, amount in position.demand.items() if amount > 0 and name in rules.saturated)
     return " and ".join(names) or "a resource"

@@ -1,6 +1,6 @@
-"""The surroundings of a place: how many stand before it, who does directly and who behind it, what those before it ask for, who holds what.
+"""The surroundings of a position: how many stand before it, who does directly and who behind it, what those before it ask for, who holds what.
 
-Asked of an order; the place may be another shard's. Each shard tells its part; `join_around` puts parts together exactly.
+Asked of an order; the position may be another shard's. Each shard tells its part; `join_around` puts parts together exactly.
 """
 
 from collections import Counter
@@ -10,11 +10,11 @@ from heapq import nlargest, nsmallest
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Around, TenantHolding
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.explain.side_by_side import SideBySide
-from fairlead_policy.order.merging import merge_places, sort_key
+from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.tenant_queue import TenantQueue
@@ -23,10 +23,10 @@ MOST_HOLDERS = 3
 """Holders that are told of each resource at most."""
 
 
-def count_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> dict[str, int]:
-    """The number of jobs before the place, by tenant; of these tenants, or of all."""
+def count_before(order: Order, position: Position, tenants: Iterable[str] | None = None) -> dict[str, int]:
+    """The number of jobs before the position, by tenant; of these tenants, or of all."""
     trees, rules, now = order.chosen_trees(tenants), order.rules, order.now
-    side = SideBySide([tree.sequence(now) for tree, _ in trees], sort_key(place, rules, now), rules, now)
+    side = SideBySide([tree.sequence(now) for tree, _ in trees], sort_key(position, rules, now), rules, now)
     counts: dict[str, int] = {}
     for (_, chosen), sequence, ahead in zip(trees, side.sequences, side.ahead.tolist(), strict=True):
         found = sequence.count_by_tenant(ahead)
@@ -34,27 +34,29 @@ def count_before(order: Order, place: Place, tenants: Iterable[str] | None = Non
     return counts
 
 
-def count_others_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> int:
-    """The number of jobs of other top-level tenants before the place."""
-    counts, top = count_before(order, place, tenants), top_of(place)
+def count_others_before(order: Order, position: Position, tenants: Iterable[str] | None = None) -> int:
+    """The number of jobs of other top-level tenants before the position."""
+    counts, top = count_before(order, position, tenants), top_of(position)
     return sum(count for tenant, count in counts.items() if order.rules.top_of(tenant) != top)
 
 
-def around_place(order: Order, place: Place, count: int, tenants: Iterable[str] | None = None) -> Around:
-    """The surroundings of a place among the jobs of these tenants, or all.
+def around_position(
+    order: Order, position: Position, count: int, tenants: Iterable[str] | None = None
+) -> Around:
+    """The surroundings of a position among the jobs of these tenants, or all.
 
     Args:
         order: the order of these jobs.
-        place: the job's place.
+        position: the job's position.
         count: number of neighbours on each side.
         tenants: the tenants, with each of them all below its top-level tenant.
     """
     names, now = None if tenants is None else list(tenants), order.now
     trees = {tree: tree.sequence(now) for tree, _ in order.chosen_trees(names)}
-    side = SideBySide(list(trees.values()), sort_key(place, order.rules, now), order.rules, now)
-    found = _around(order, side, place, count)
-    used, holders = _holders_of(order.snapshot.tenant_queues(names), place)
-    tops = {top_of(one) for one in (place, *found.nearest, *found.behind)}
+    side = SideBySide(list(trees.values()), sort_key(position, order.rules, now), order.rules, now)
+    found = _around(order, side, position, count)
+    used, holders = _holders_of(order.snapshot.tenant_queues(names), position)
+    tops = {top_of(one) for one in (position, *found.nearest, *found.behind)}
     flips = [tree.next_flip(sequence) for tree, sequence in trees.items() if tree.top in tops]
     return msgspec.structs.replace(
         found,
@@ -65,43 +67,43 @@ def around_place(order: Order, place: Place, count: int, tenants: Iterable[str] 
     )
 
 
-def _around(order: Order, side: SideBySide, place: Place, count: int) -> Around:
-    """The surroundings of a place among these jobs; who holds what is not known here.
+def _around(order: Order, side: SideBySide, position: Position, count: int) -> Around:
+    """The surroundings of a position among these jobs; who holds what is not known here.
 
     Args:
         order: the order that the jobs are of.
-        side: the jobs, as they stand to the place.
-        place: may be of none of them.
+        side: the jobs, as they stand to the position.
+        position: may be of none of them.
         count: number of neighbours on each side.
     """
-    top = top_of(place)
+    top = top_of(position)
     own = next((number for number, one in enumerate(side.sequences) if one.top == top), None)
     skipped = None
     if own is not None and side.ahead[own] < len(side.sequences[own]):
-        skipped = own if side.sequences[own].uid_at(int(side.ahead[own])) == place.uid else None
+        skipped = own if side.sequences[own].uid_at(int(side.ahead[own])) == position.uid else None
     foremost = min(side.foremost(own), key=lambda job: side.key_of(*job), default=None)
     asked = side.asked(order.rules)
     before = nlargest(count, side.nearest(count), key=lambda job: side.key_of(*job))
     behind = nsmallest(count, side.next_behind(skipped, count), key=lambda job: side.key_of(*job))
     return Around(
-        nearest=_places(order, side, before),
-        behind=_places(order, side, behind),
-        foremost=None if foremost is None else _places(order, side, [foremost])[0],
+        nearest=_positions(order, side, before),
+        behind=_positions(order, side, behind),
+        foremost=None if foremost is None else _positions(order, side, [foremost])[0],
         fixed=side.higher(own) + (0 if own is None else int(side.ahead[own])),
-        asked={name: asked[name] for name in _asked_for(place) if name in asked},
+        asked={name: asked[name] for name in _asked_for(position) if name in asked},
     )
 
 
-def _places(order: Order, side: SideBySide, jobs: Sequence[tuple[int, int]]) -> list[Place]:
-    return [order.place_at(side.sequences[sequence], at) for sequence, at in jobs]
+def _positions(order: Order, side: SideBySide, jobs: Sequence[tuple[int, int]]) -> list[Position]:
+    return [order.position_at(side.sequences[sequence], at) for sequence, at in jobs]
 
 
 def _holders_of(
-    tenant_queues: Iterable[TenantQueue], place: Place
+    tenant_queues: Iterable[TenantQueue], position: Position
 ) -> tuple[dict[str, int], list[TenantHolding]]:
     """The tenants that hold most of the resources that a job asks for."""
     used: Counter[str] = Counter()
-    held: dict[str, list[tuple[int, str]]] = {name: [] for name in _asked_for(place)}
+    held: dict[str, list[tuple[int, str]]] = {name: [] for name in _asked_for(position)}
     for tenant_queue in tenant_queues:
         for resource, parts in held.items():
             if amount := tenant_queue.use.get(resource, 0):
@@ -111,17 +113,17 @@ def _holders_of(
 
 
 def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: int) -> Around:
-    """The surroundings of a place in the whole pool, from its parts.
+    """The surroundings of a position in the whole pool, from its parts.
 
     Args:
-        parts: the shards' parts, each with what stands around the same place at the same instant.
+        parts: the shards' parts, each with what stands around the same position at the same instant.
         rules: the rules of their basis.
         now: the instant.
         count: number of neighbours on each side.
     """
-    before = merge_places([part.nearest for part in parts], rules, now)
-    behind = merge_places([part.behind for part in parts], rules, now)
-    foremost = merge_places([[part.foremost] for part in parts if part.foremost is not None], rules, now)
+    before = merge_positions([part.nearest for part in parts], rules, now)
+    behind = merge_positions([part.behind for part in parts], rules, now)
+    foremost = merge_positions([[part.foremost] for part in parts if part.foremost is not None], rules, now)
     held: dict[str, list[tuple[int, str]]] = {}
     for one in (one for part in parts for one in part.holders):
         held.setdefault(one.resource, []).append((one.amount, one.tenant))
@@ -150,8 +152,8 @@ def _largest_first(part: tuple[int, str]) -> tuple[int, str]:
     return -part[0], part[1]
 
 
-def _asked_for(place: Place) -> list[str]:
-    return sorted(name for name, amount in place.demand.items() if amount > 0)
+def _asked_for(position: Position) -> list[str]:
+    return sorted(name for name, amount in position.demand.items() if amount > 0)
 
 
 def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

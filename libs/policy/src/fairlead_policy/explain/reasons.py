@@ -1,4 +1,4 @@
-"""The terms of a waiting job's place in words: every number is one that the place was made from."""
+"""The terms of a waiting job's position in words: every number is one that the position was made from."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fairlead_contracts.base.figures import MANY, amount_format, decimals, duration, part_of, percent
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
 from fairlead_contracts.base.quantities import format_quantity, short_resource
-from fairlead_contracts.messages.decisions import Place, TenantShare
+from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_policy.explain.held_back_text import (
     held_back_in_words,
     hold_back,
@@ -15,7 +15,7 @@ from fairlead_policy.explain.held_back_text import (
     rescaled_in_words,
 )
 from fairlead_policy.order.position_columns import PositionColumns
-from fairlead_policy.rules.jobs import PlacedJob
+from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.rules.pool_rules import FULL, PoolRules, override_of
 
 _WHOLE_MINUTE = 60 * SECOND
@@ -40,7 +40,7 @@ class Wording:
     """Says of the jobs of one pool why they stand where they stand. What many jobs share is put in words once.
 
     Args:
-        rules: the rules that the places were made by.
+        rules: the rules that the positions were made by.
         standings: the tenants' shares, as far as they are known.
         now: the instant of the order.
         oversized: whether some job may ask for more than the pool has: each is looked at then.
@@ -66,50 +66,50 @@ class Wording:
         self._class, self._tenant = cache(self._of_class), cache(self._of_tenant)
         self._resource, self._minute = cache(self._of_resource), cache(self._of_minute)
 
-    def reasons(self, place: Place) -> list[str]:
-        """The reasons of a place: class, tag, waiting, what holds the job back, and that it can never start."""
-        job_class = self._class(place.job_class, place.override)
-        if place.unbounded:
-            found = [job_class, infinite_in_words(place, self._rules)]
+    def reasons(self, position: Position) -> list[str]:
+        """The reasons of a position: class, tag, waiting, what holds the job back, and that it can never start."""
+        job_class = self._class(position.job_class, position.override)
+        if position.unbounded:
+            found = [job_class, infinite_in_words(position, self._rules)]
         else:
-            found = [job_class, self._tag(place), self._waiting(self._now - place.submitted)]
-        if place.top or place.position or place.blocked:
-            found += held_back_in_words(place, self._rules, self._now)
+            found = [job_class, self._tag(position), self._waiting(self._now - position.submitted)]
+        if position.top or position.own_rank or position.blocked:
+            found += held_back_in_words(position, self._rules, self._now)
         if self._oversized:
-            found += _too_large(place, self._rules.capacity)
+            found += _too_large(position, self._rules.capacity)
         return found
 
-    def of_columns(self, places: PositionColumns) -> list[list[str]]:
-        """The reasons of each of these places: the same words, without an object a place."""
-        names, now = [job.job_class for job in places.jobs], self._now
+    def of_columns(self, positions: PositionColumns) -> list[list[str]]:
+        """The reasons of each of these positions: the same words, without an object a position."""
+        names, now = [job.job_class for job in positions.jobs], self._now
         columns = (
-            map(self._class, names, places.override),
-            map(self._by_use, places.top, places.dominant, places.use, places.tag),
-            [self._waiting(now - submitted) for submitted in places.submitted],
+            map(self._class, names, positions.override),
+            map(self._by_use, positions.top, positions.dominant, positions.use, positions.tag),
+            [self._waiting(now - submitted) for submitted in positions.submitted],
         )
         found = list(map(list, zip(*columns, strict=True)))
-        hold_back(found, places, self._rules)
+        hold_back(found, positions, self._rules)
         if self._oversized:
-            for told, job in zip(found, places.jobs, strict=True):
+            for told, job in zip(found, positions.jobs, strict=True):
                 told.extend(_too_large(job, self._rules.capacity))
-        for row, place in places.apart.items():
-            found[row] = self.reasons(place)
+        for row, position in positions.apart.items():
+            found[row] = self.reasons(position)
         return found
 
-    def terms(self, place: Place) -> list[str]:
-        """The reasons of a place without what its class does."""
-        return self.reasons(place)[1:]
+    def terms(self, position: Position) -> list[str]:
+        """The reasons of a position without what its class does."""
+        return self.reasons(position)[1:]
 
     def _of_class(self, job_class: str, override: float | None) -> str:
         return _class(job_class, override, self._rules)
 
-    def _tag(self, place: Place) -> str:
-        tenant = place.top or place.tenant
-        if not place.share:
-            return self._by_use(tenant, place.dominant, place.use, place.tag)
+    def _tag(self, position: Position) -> str:
+        tenant = position.top or position.tenant
+        if not position.share:
+            return self._by_use(tenant, position.dominant, position.use, position.tag)
         standing = self._standings.get(tenant)
         held = f"Tenant {tenant}" if standing is None else f"{_holding(standing, self._rules)}, and"
-        return f"{held} {rescaled_in_words(place, self._rules)}"
+        return f"{held} {rescaled_in_words(position, self._rules)}"
 
     def _by_use(self, tenant: str, dominant: str, use: int, tag: float) -> str:
         """The sentence that says what a tenant has, as far as it is known."""
@@ -193,22 +193,24 @@ def _past(standing: TenantShare) -> str:
     return f" and {amount_format(standing.dominant)(amount)} {short_resource(standing.dominant)} of past use"
 
 
-def terms_in_words(place: Place, standing: TenantShare | None, rules: PoolRules, now: Micros) -> list[str]:
+def terms_in_words(
+    position: Position, standing: TenantShare | None, rules: PoolRules, now: Micros
+) -> list[str]:
     """The tag, the waiting, and what can never start.
 
     Args:
-        place: the job's place.
+        position: the job's position.
         standing: the share of its top-level tenant; None where it is not known.
-        rules: the rules that the place was made by.
+        rules: the rules that the position was made by.
         now: the instant of the order.
     """
     known = {} if standing is None else {standing.tenant: standing}
-    return Wording(rules, known, now).terms(place)
+    return Wording(rules, known, now).terms(position)
 
 
-def class_in_words(place: Place, rules: PoolRules | None = None) -> str:
-    """The effect of the job's class on its place; classes are strict unless the rules say otherwise."""
-    return _class(place.job_class, place.override, rules)
+def class_in_words(position: Position, rules: PoolRules | None = None) -> str:
+    """The effect of the job's class on its position; classes are strict unless the rules say otherwise."""
+    return _class(position.job_class, position.override, rules)
 
 
 def _class(job_class: str, override: float | None, rules: PoolRules | None) -> str:
@@ -225,7 +227,7 @@ def _class(job_class: str, override: float | None, rules: PoolRules | None) -> s
     return f"{named}: its start tag is divided by {weight:g}."
 
 
-def _too_large(job: Place | PlacedJob, capacity: Mapping[str, int]) -> Iterator[str]:
+def _too_large(job: Position | PositionedJob, capacity: Mapping[str, int]) -> Iterator[str]:
     beyond = [resource for resource, amount in job.demand.items() if amount > capacity.get(resource, 0)]
     for resource in sorted(beyond):
         has = format_quantity(resource, capacity.get(resource, 0))

@@ -35,7 +35,7 @@ class RowCauses:
     """Says why one pool's jobs stand behind one another, part by part.
 
     Args:
-        rules: the rules that the places were made by.
+        rules: the rules that the positions were made by.
         now: the instant of the order.
     """
 

@@ -1,4 +1,4 @@
-"""Jobs of top-level tenants side by side as columns, compared with one place at once.
+"""Jobs of top-level tenants side by side as columns, compared with one position at once.
 
 Floats tell nearly all of them apart from it; those that are too close for floats are compared exactly.
 """
@@ -33,11 +33,11 @@ _TINY = 1e-290
 
 
 class SideBySide:
-    """The jobs of top-level tenants' sequences at one instant, as they stand to one place.
+    """The jobs of top-level tenants' sequences at one instant, as they stand to one position.
 
     Args:
         sequences: the tenants' whole sequences, each with jobs.
-        bar: the sort key of the place.
+        bar: the sort key of the position.
         rules: the pool's rules.
         now: the instant.
     """
@@ -61,7 +61,7 @@ class SideBySide:
             self._lead = tags + waiting - target
             self._doubt = FLOAT_DOUBT * (tags + np.abs(waiting) + abs(target)) + _TINY
         self.ahead = self._count()
-        """Number of jobs of each sequence that stand before the place: tuples ascend along a sequence."""
+        """Number of jobs of each sequence that stand before the position: tuples ascend along a sequence."""
         at = np.arange(len(self._part)) - self._starts[self._part]
         self._before: Flags = at < self.ahead[self._part]
 
@@ -79,19 +79,19 @@ class SideBySide:
             counts[number] += bisect_left(among, self.bar, key=key)
         return counts
 
-    def key_of(self, sequence: int, position: int) -> SortKey:
-        """The sort key of a place, exact."""
-        return sort_key_at(self.sequences[sequence], position, self.now)
+    def key_of(self, sequence: int, index: int) -> SortKey:
+        """The sort key of a position, exact."""
+        return sort_key_at(self.sequences[sequence], index, self.now)
 
     def nearest(self, count: int) -> list[tuple[int, int]]:
-        """The (sequence, position) of few jobs among which the last `count` before the place are for certain."""
+        """The (sequence, index) of few jobs among which the last `count` before the position are for certain."""
         return self._first(self._before, count, sign=-1)
 
     def next_behind(self, skipped: int | None, count: int) -> list[tuple[int, int]]:
-        """The (sequence, position) of few jobs among which the first `count` behind the place are, its own job apart.
+        """The (sequence, index) of few jobs among which the first `count` behind the position are, its own job apart.
 
         Args:
-            skipped: the sequence that the place is the next job of; None for another shard's.
+            skipped: the sequence that the position is the next job of; None for another shard's.
             count: the number of jobs.
         """
         behind = ~self._before
@@ -100,21 +100,21 @@ class SideBySide:
         return self._first(behind, count, sign=1)
 
     def foremost(self, without: int | None) -> list[tuple[int, int]]:
-        """The (sequence, position) of few jobs of other sequences, the first of the place's class among them."""
+        """The (sequence, index) of few jobs of other sequences, the first of the position's class among them."""
         chosen = self._before & (self._rank == self.bar[0])
         if without is not None:
             chosen &= self._part != without
         return self._first(chosen, 1, sign=1)
 
     def higher(self, without: int | None) -> int:
-        """The number of jobs of other sequences that stand before the place by their class."""
+        """The number of jobs of other sequences that stand before the position by their class."""
         chosen = self._rank < self.bar[0]
         if without is not None:
             chosen &= self._part != without
         return int(chosen.sum())
 
     def asked(self, rules: PoolRules) -> Counter[str]:
-        """The demand of all jobs before the place that can start at all, by resource."""
+        """The demand of all jobs before the position that can start at all, by resource."""
         if not self.sequences:
             return Counter()
         counted = zip(self.sequences, self.ahead.tolist(), strict=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_contracts.messages.questions import AheadOf, Explanation
 from fairlead_policy.explain.forecast_text import (
@@ -31,37 +31,37 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
     """The whole text on a job that waits.
 
     Args:
-        found: the job, with its place and its prospects as far as they are known.
-        rules: the rules that the place was made by.
+        found: the job, with its position and what would move it, as far as that is known.
+        rules: the rules that the position was made by.
         now: the instant of the answer.
     """
-    place, prospects = found.place, found.prospects
-    if place is None:
+    position, what_if = found.position, found.what_if
+    if position is None:
         return ["Its place is not known now: the owner of its shard did not answer in time. Ask again."]
-    terms = terms_in_words(place, found.standing, rules, now)
-    refused = _refused(found, place, rules.classes)
-    decides = [*terms, class_in_words(place, rules), _rank(found)]
-    if prospects is None:
+    terms = terms_in_words(position, found.standing, rules, now)
+    refused = _refused(found, position, rules.classes)
+    decides = [*terms, class_in_words(position, rules), _rank(found)]
+    if what_if is None:
         return [*refused, *decides]
-    first, others = changes_in_words(_that_move(prospects, found.rank), place, now)
-    nearest = neighbours_in_words(prospects, place, rules)
+    first, others = changes_in_words(_that_move(what_if, found.rank), position, now)
+    nearest = neighbours_in_words(what_if, position, rules)
     return [
-        *room_in_words(prospects, place, rules),
+        *room_in_words(what_if, position, rules),
         *refused,
         *nearest[:1],
         *first,
         *decides,
         *nearest[1:],
-        *breakdown_in_words(prospects, place, rules),
+        *breakdown_in_words(what_if, position, rules),
         *others,
-        *limits_in_words(prospects, place, rules, now),
+        *limits_in_words(what_if, position, rules, now),
     ]
 
 
-def _that_move(prospects: WhatIf, rank: int | None) -> WhatIf:
-    """The prospects without classes in which the job would not move: nobody need ask for these."""
-    moves = [move for move in prospects.moves if move.cause != "class" or move.rank != rank]
-    return msgspec.structs.replace(prospects, moves=moves)
+def _that_move(what_if: WhatIf, rank: int | None) -> WhatIf:
+    """The what-if without classes in which the job would not move: nobody need ask for these."""
+    counterfactuals = [move for move in what_if.counterfactuals if move.cause != "class" or move.rank != rank]
+    return msgspec.structs.replace(what_if, counterfactuals=counterfactuals)
 
 
 def most_first(counts: Mapping[str, int]) -> list[AheadOf]:
@@ -70,7 +70,7 @@ def most_first(counts: Mapping[str, int]) -> list[AheadOf]:
     return sorted(found, key=lambda line: (-line.jobs, line.tenant))
 
 
-def _refused(found: Explanation, place: Place, classes: Sequence[str]) -> list[str]:
+def _refused(found: Explanation, position: Position, classes: Sequence[str]) -> list[str]:
     asked = found.refused_class
     if asked is None:
         return []
@@ -78,7 +78,7 @@ def _refused(found: Explanation, place: Place, classes: Sequence[str]) -> list[s
         return [
             f"It asked for class {asked}, which the policy does not have: its classes are {', '.join(classes)}."
         ]
-    by = f"{approve_command(place, asked)}, or to the tenant in the policy"
+    by = f"{approve_command(position, asked)}, or to the tenant in the policy"
     return [
         f"It asked for class {asked}, which is not granted to {found.tenant}. An operator grants it to this job by {by}."
     ]

@@ -14,7 +14,7 @@ from math import ceil
 import msgspec
 
 from fairlead_contracts.base.quantities import base_units
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Promoted, ShareBreakdown
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
@@ -64,19 +64,21 @@ def least_end(running: Ends, resource: str, moves: Callable[[Ends], bool]) -> En
     return amounts(least)
 
 
-def breakdown_of(order: Order, place: Place) -> ShareBreakdown | None:
+def breakdown_of(order: Order, position: Position) -> ShareBreakdown | None:
     """The parts of a waiting job's start tag; None where it does not wait, or with H-DRF."""
-    rules, found = order.rules, order.find(place)
+    rules, found = order.rules, order.find(position)
     if found is None or rules.rescaled:
         return None
-    tree = order.snapshot.trees[rules.top_of(place.tenant)]
+    tree = order.snapshot.trees[rules.top_of(position.tenant)]
     past = tree.past_below(tree.top)
-    return share_breakdown_of(*found, place.tenant, list(tree.tenant_queues.values()), rules=rules, past=past)
+    return share_breakdown_of(
+        *found, position.tenant, list(tree.tenant_queues.values()), rules=rules, past=past
+    )
 
 
-def if_promoted(order: Order, place: Place, job_class: str) -> Promoted | None:
-    """The place of a waiting job in another class; None where it does not wait."""
-    found = order.find(place)
+def if_promoted(order: Order, position: Position, job_class: str) -> Promoted | None:
+    """The position of a waiting job in another class; None where it does not wait."""
+    found = order.find(position)
     if found is None:
         return None
     sequence, at = found
@@ -85,47 +87,47 @@ def if_promoted(order: Order, place: Place, job_class: str) -> Promoted | None:
     return _promoted(Order(order.snapshot.with_job(promoted, instead_of=job), order.now), promoted)
 
 
-def if_ended(order: Order, place: Place, ends: Ends) -> Promoted | None:
-    """The place of a waiting job if so much of its own tenant's running jobs had ended; None where it does not wait."""
-    return _promoted(_ended(order, place.tenant, ends), place)
+def if_ended(order: Order, position: Position, ends: Ends) -> Promoted | None:
+    """The position of a waiting job if so much of its own tenant's running jobs had ended; None where it does not wait."""
+    return _promoted(_ended(order, position.tenant, ends), position)
 
 
 def _promoted(order: Order, job: OwnJob) -> Promoted | None:
-    """The job's place, and how many stand before it below its own top-level tenant."""
-    place = order.place(job)
-    if place is None:
+    """The job's position, and how many stand before it below its own top-level tenant."""
+    position = order.position(job)
+    if position is None:
         return None
     kin = list(order.snapshot.trees[order.rules.top_of(job.tenant)].tenant_queues)
-    return Promoted(place=place, own=sum(count_before(order, place, kin).values()))
+    return Promoted(position=position, own=sum(count_before(order, position, kin).values()))
 
 
-def least_ends_to_pass(order: Order, place: Place, others: Iterable[Place]) -> list[Ends | None]:
+def least_ends_to_pass(order: Order, position: Position, others: Iterable[Position]) -> list[Ends | None]:
     """The least of its own tenant's running jobs that has to end before this one passes each of the other jobs.
 
     Base units by resource. None where no end does it, or where the tree is too large to try: exact where the
     tenant stands alone, elsewhere in whole units of what it holds most of. The others are of other top-level
     tenants.
     """
-    breakdown = breakdown_of(order, place)
+    breakdown = breakdown_of(order, position)
     if breakdown is None:
         return [None for _ in others]
-    if stands_alone(place, order.rules):
-        return [ends_to_pass(breakdown, place, other, order.rules, order.now) for other in others]
-    return [_least_end(order, place, other) for other in others]
+    if stands_alone(position, order.rules):
+        return [ends_to_pass(breakdown, position, other, order.rules, order.now) for other in others]
+    return [_least_end(order, position, other) for other in others]
 
 
-def _least_end(order: Order, place: Place, other: Place) -> Ends | None:
+def _least_end(order: Order, position: Position, other: Position) -> Ends | None:
     rules, now = order.rules, order.now
-    tree, bar = order.snapshot.trees[rules.top_of(place.tenant)], sort_key(other, rules, now)
-    tenant_queue = tree.tenant_queues[place.tenant]
+    tree, bar = order.snapshot.trees[rules.top_of(position.tenant)], sort_key(other, rules, now)
+    tenant_queue = tree.tenant_queues[position.tenant]
     if not tenant_queue.running or sum(map(len, tree.tenant_queues.values())) > _TRIED:
         return None
 
     def moves(ends: Ends) -> bool:
-        found = _ended(order, place.tenant, ends).place(place)
+        found = _ended(order, position.tenant, ends).position(position)
         return found is not None and sort_key(found, rules, now) < bar
 
-    return least_end(tenant_queue.use, place.dominant, moves)
+    return least_end(tenant_queue.use, position.dominant, moves)
 
 
 def _ended(order: Order, tenant: str, ends: Ends) -> Order:

@@ -5,7 +5,7 @@ should have had. Where both have room beside one another, which of them starts f
 jobs would take of the room that is there, integrated over time: resource-seconds in base units.
 
 It only looks, so it says the same of an order that is written and of one that nobody writes. What it counts is a lower
-bound where only the front of the order is known; and a job that fits by quota and is not started for long is held back by
+bound where only the heads of the order are known; and a job that fits by quota and is not started for long is held back by
 something that quota does not show (taints, nodes of a flavor, checks): it is left out from then on. A job that no flavor
 takes, by the frontend's own word, is left out at once.
 """

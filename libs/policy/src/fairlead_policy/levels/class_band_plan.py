@@ -19,7 +19,7 @@ _FIRST: Tie = (-(2**63), "")
 type PlanLevels = Callable[[tuple[LabelledJob, ...], tuple[LabelledJob, ...], Band], LevelPlan]
 
 
-class QueuedFront(Protocol):
+class FrontendQueue(Protocol):
     """The jobs queued in one frontend of a pool: those of the window, and what a plan must know of the others.
 
     Each job is given as it stands, or will be seen to stand once what was written is seen.
@@ -67,7 +67,7 @@ class ClassBandPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_class_bands(
     class_bands: Sequence[ClassBand],
-    queued: QueuedFront,
+    queued: FrontendQueue,
     *,
     sealed: bool = False,
     plan: PlanLevels = plan_levels,

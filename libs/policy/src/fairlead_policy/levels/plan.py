@@ -56,10 +56,10 @@ class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], band: Band) -> LevelPlan:
-    """The fewest writes after which the queue's front is the window, in its order.
+    """The fewest writes after which the queue's heads are the window, in its order.
 
     Args:
-        window: the queue's front as wanted, in order.
+        window: the queue's heads as wanted, in order.
         outside: the queue's other waiting jobs: all that are labelled, and of those at the default level at least
             the first by tie.
         band: the queue's band.

@@ -1,4 +1,4 @@
-"""The window: the front of a pool in one frontend, as far as it is labelled. Live and on paper."""
+"""The window: the heads of a pool's queues in one frontend, as far as they are labelled. Live and on paper."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
@@ -10,23 +10,23 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a window."""
 
     least: int
-    """Places of a queue that are taken however little may start."""
+    """Positions of a queue that are taken however little may start."""
     across_queues: bool = False
-    """Whether those are places of all queues together: where each job that fits is woken by itself, whichever queue it
+    """Whether those are positions of all queues together: where each job that fits is woken by itself, whichever queue it
     stands in."""
     most: int
-    """Places of a queue that a decision's front has at most (the policy's `window`)."""
+    """Positions of a queue that a decision has at most (the policy's `window`)."""
     room: Mapping[str, int] = {}
     """Amounts that the end of one running job can free, by resource, base units: jobs that fit into them may
     start together, before anybody can react."""
 
 
 class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):
-    """A place of the order, in this frontend."""
+    """A position of the order, in this frontend."""
 
     queue: Q
     job: J | None
-    """Job that stands there; None where none could be labelled: the place fills its queue all the same."""
+    """Job that stands there; None where none could be labelled: the position fills its queue all the same."""
     demand: Mapping[str, int] = {}
     counts: bool = True
     """Whether it counts as one that can start; one that can't be labelled now does not."""
@@ -45,20 +45,20 @@ class Window[J](msgspec.Struct, frozen=True):
 def take_window[J, Q: Hashable](
     candidates: Iterable[Candidate[J, Q]], waiting: Mapping[Q, int], extent: Extent
 ) -> Window[J]:
-    """The places that are labelled: the front of the pool, as far as it is known without gaps.
+    """The positions that are labelled: the heads of the pool's queues, as far as they are known without gaps.
 
-    Of each queue the first `most` places are known. Behind a queue's last one others of the same queue may be missing,
-    and they stand unlabelled, behind everything labelled. So the window ends with the place that fills the first queue
+    Of each queue the first `most` positions are known. Behind a queue's last one others of the same queue may be missing,
+    and they stand unlabelled, behind everything labelled. So the window ends with the position that fills the first queue
     which has more waiting: no job is labelled in front of one that the order puts before it.
 
     A job that no single end makes room for cannot start soon, but where a frontend fills gaps those behind it can: it
     is labelled, so that they stay behind it, and does not count.
 
-    Where places of all queues count together, the window ends as soon as there are enough: whatever stands behind it is
+    Where positions of all queues count together, the window ends as soon as there are enough: whatever stands behind it is
     unlabelled, in every queue.
 
     Args:
-        candidates: the places in the wanted order.
+        candidates: the positions in the wanted order.
         waiting: number of waiting jobs in each queue, without those that stand apart.
         extent: the size of the window.
     """

@@ -66,12 +66,12 @@ class LevelsBelow:
         self._known: dict[ServiceOrder, tuple[dict[str, None], list[Depth]]] = {}
         """The tenants whose jobs are filled in, and the columns by number in the field, for each sequence."""
 
-    def of(self, sequence: ServiceOrder, positions: Ints) -> Sequence[Depth]:
+    def of(self, sequence: ServiceOrder, indexes: Ints) -> Sequence[Depth]:
         """The levels below the top of jobs of a sequence, from the top down."""
-        if len(positions) <= _FEW:
-            return self._one_by_one(sequence, positions)
+        if len(indexes) <= _FEW:
+            return self._one_by_one(sequence, indexes)
         filled, depths = self._known.setdefault(sequence, ({}, []))
-        numbers = sequence.stretch.at[positions]
+        numbers = sequence.stretch.at[indexes]
         for leaf in np.unique(sequence.field.tenant_queue[numbers]).tolist():
             way = self._rules.way_up(sequence.field.tenant_queues[leaf].tenant)
             for number, tenant in enumerate(way[-2::-1]):
@@ -80,14 +80,14 @@ class LevelsBelow:
                     self._fill(depths, number, sequence, tenant)
         return [depth.take(numbers) for depth in depths]
 
-    def _one_by_one(self, sequence: ServiceOrder, positions: Ints) -> Sequence[Depth]:
+    def _one_by_one(self, sequence: ServiceOrder, indexes: Ints) -> Sequence[Depth]:
         depths: list[Depth] = []
-        for row, position in enumerate(positions.tolist()):
-            way = self._rules.way_up(sequence.job_at(position).tenant)
+        for row, index in enumerate(indexes.tolist()):
+            way = self._rules.way_up(sequence.job_at(index).tenant)
             for number, tenant in enumerate(way[-2::-1]):
                 if number == len(depths):
-                    depths.append(Depth.of_nobody(len(positions)))
-                at = np.array([sequence.position_in(tenant, position)])
+                    depths.append(Depth.of_nobody(len(indexes)))
+                at = np.array([sequence.index_in(tenant, index)])
                 depths[number].put(slice(row, row + 1), self._standing(sequence, tenant, at))
         return depths
 

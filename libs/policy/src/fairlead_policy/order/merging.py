@@ -7,7 +7,7 @@ from itertools import chain
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.exact.ranking import Ranking, ratio
 from fairlead_policy.exact.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -18,14 +18,14 @@ type SortKey = tuple[int, Fraction, Micros, str, int]
 position those of the job that it counts as."""
 
 
-def sort_key(place: Place, rules: PoolRules, now: Micros) -> SortKey:
-    """The exact key that the order sorts by. Places of one basis compare, whoever computed them."""
-    return *compared(counted_as(place, rules, now), top_of(place), rules, now), place.position
+def sort_key(position: Position, rules: PoolRules, now: Micros) -> SortKey:
+    """The exact key that the order sorts by. Positions of one basis compare, whoever computed them."""
+    return *compared(counted_as(position, rules, now), top_of(position), rules, now), position.own_rank
 
 
-def sort_key_at(sequence: ServiceOrder, position: int, now: Micros) -> SortKey:
-    """The exact key of a job of a top-level tenant's sequence: as `sort_key` of its place."""
-    rows, rules, effective_row = sequence.own, sequence.measure.rules, sequence.effective_row.item(position)
+def sort_key_at(sequence: ServiceOrder, index: int, now: Micros) -> SortKey:
+    """The exact key of a job of a top-level tenant's sequence: as `sort_key` of its position."""
+    rows, rules, effective_row = sequence.own, sequence.measure.rules, sequence.effective_row.item(index)
     exact = sequence.measure.multipliers.exact
     submitted = rows.submitted.item(effective_row)
     key = (
@@ -39,33 +39,33 @@ def sort_key_at(sequence: ServiceOrder, position: int, now: Micros) -> SortKey:
         key,
         submitted,
         sequence.uid_at(effective_row),
-        0 if sequence.alone else position,
+        0 if sequence.alone else index,
     )
 
 
-def merge_places(parts: Iterable[Sequence[Place]], rules: PoolRules, now: Micros) -> list[Place]:
-    """The places of several shards, in the order that one shard with all tenants would give at `now`.
+def merge_positions(parts: Iterable[Sequence[Position]], rules: PoolRules, now: Micros) -> list[Position]:
+    """The positions of several shards, in the order that one shard with all tenants would give at `now`.
 
     Args:
         parts: parts of one basis, in any order; each at its own instant, where no top-level tenant's own sequence moved since.
         rules: the rules of that basis.
-        now: the one instant that all are compared at; keys of places beyond the cap are brought up to it.
+        now: the one instant that all are compared at; keys of positions beyond the cap are brought up to it.
     """
-    places = list(chain.from_iterable(parts))
-    terms = [counted_as(place, rules, now) for place in places]
+    positions = list(chain.from_iterable(parts))
+    terms = [counted_as(position, rules, now) for position in positions]
     rows, multipliers = rows_of(
-        [(one, top_of(place)) for one, place in zip(terms, places, strict=True)], rules
+        [(one, top_of(position)) for one, position in zip(terms, positions, strict=True)], rules
     )
     ranking = Ranking(rows, rules, multipliers, now)
-    order = ranking.order(lambda row: (terms[row].uid, places[row].position))
-    return [_at(places[row], rules, now) for row in order.tolist()]
+    order = ranking.order(lambda row: (terms[row].uid, positions[row].own_rank))
+    return [_at(positions[row], rules, now) for row in order.tolist()]
 
 
-def _at(place: Place, rules: PoolRules, now: Micros) -> Place:
-    """The place with its key of that instant: only a cap makes a difference."""
-    if rules.cap is None or place.unbounded:
-        return place
-    worth = worth_of(tag_of(place, top_of(place), rules), place, rules)
-    exact = worth + rules.aged(place.submitted, now) * rules.rate
+def _at(position: Position, rules: PoolRules, now: Micros) -> Position:
+    """The position with its key of that instant: only a cap makes a difference."""
+    if rules.cap is None or position.unbounded:
+        return position
+    worth = worth_of(tag_of(position, top_of(position), rules), position, rules)
+    exact = worth + rules.aged(position.submitted, now) * rules.rate
     key = ratio(exact.numerator, exact.denominator)
-    return place if key == place.key else msgspec.structs.replace(place, key=key)
+    return position if key == position.key else msgspec.structs.replace(position, key=key)

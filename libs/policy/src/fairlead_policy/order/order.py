@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.order.view import TopLevelView
@@ -35,41 +35,43 @@ class Order:
         """The rules that the pool is scored by."""
         return self.snapshot.rules
 
-    def front(self, window: int, tenants: Iterable[str] | None = None) -> dict[JobQueue, list[Place]]:
-        """The first `window` places of each queue that has waiting jobs, of these tenants or all."""
+    def queue_heads(
+        self, window: int, tenants: Iterable[str] | None = None
+    ) -> dict[JobQueue, list[Position]]:
+        """The first `window` positions of each queue that has waiting jobs, of these tenants or all."""
         view = self._view(tenants, window)
         if not len(view.jobs.columns.queue):
             return {}  # as after most events where little waits
-        fronts = {}
+        queue_heads = {}
         for number in np.unique(view.jobs.columns.queue).tolist():
             rows = np.flatnonzero(view.jobs.columns.queue == number)
             queue = self.snapshot.measure.queues.queues[number]
-            fronts[queue] = view.positions(view.first(rows, window))[:]
-        return fronts
+            queue_heads[queue] = view.positions(view.first(rows, window))[:]
+        return queue_heads
 
-    def places(self, tenants: Iterable[str] | None = None) -> Positions:
-        """Every place, in order, of these tenants or all; each made when somebody looks at it."""
+    def positions(self, tenants: Iterable[str] | None = None) -> Positions:
+        """Every position, in order, of these tenants or all; each made when somebody looks at it."""
         view = self._view(tenants)
         return view.positions(view.ranked())
 
     def uids(self, tenants: Iterable[str] | None = None) -> list[str]:
-        """The uids of `places`, without the terms behind them."""
+        """The uids of `positions`, without the terms behind them."""
         view = self._view(tenants)
         return view.uids(view.ranked())
 
-    def place(self, job: OwnJob) -> Place | None:
-        """The job's place; None where it does not wait."""
+    def position(self, job: OwnJob) -> Position | None:
+        """The job's position; None where it does not wait."""
         found = self.find(job)
-        return None if found is None else self.place_at(*found)
+        return None if found is None else self.position_at(*found)
 
     def find(self, job: OwnJob) -> tuple[ServiceOrder, int] | None:
-        """The sequence that the job waits in, as far as its place takes it, and its position; None where it does not wait."""
+        """The sequence that the job waits in, as far as its position takes it, and its position; None where it does not wait."""
         tree = self.snapshot.trees.get(self.rules.top_of(job.tenant))
         return None if tree is None else tree.find(job, self.now)
 
-    def place_at(self, sequence: ServiceOrder, position: int) -> Place:
-        """The place of a job of a top-level tenant's sequence."""
-        return Positions(sequence, np.array([position]), self.snapshot.measure, self.now)[0]
+    def position_at(self, sequence: ServiceOrder, index: int) -> Position:
+        """The position of a job of a top-level tenant's sequence."""
+        return Positions(sequence, np.array([index]), self.snapshot.measure, self.now)[0]
 
     def next_flip(self, tenants: Iterable[str] | None = None, *, window: int | None = None) -> Micros | None:
         """An instant after now before which time alone does not change the order; None where it never does.
@@ -79,7 +81,7 @@ class Order:
 
         Args:
             tenants: the tenants whose jobs these are; all by default.
-            window: look only at the jobs that fronts of this size are made from.
+            window: look only at the jobs that so many heads of each queue are taken from.
         """
         if self.rules.cap is None or not self.rules.rate:
             return None
@@ -105,7 +107,7 @@ class Order:
     def _view(self, tenants: Iterable[str] | None, window: int | None = None) -> TopLevelView:
         measure, now = self.snapshot.measure, self.now
         if window is not None:
-            return TopLevelView(measure, self._front_columns(tenants, window), now)
+            return TopLevelView(measure, self._head_columns(tenants, window), now)
         chosen = self.chosen_trees(tenants)
         lone = [tree for tree, _ in chosen if tree.alone]
         parts = [SequenceColumns.of_own_orders(lone, [tree.own for tree in lone], measure)] if lone else []
@@ -115,10 +117,10 @@ class Order:
         parts += [tree.all(now, names) for tree, names in chosen if not tree.alone]
         return TopLevelView(measure, SequenceColumns.joined(parts), now)
 
-    def _front_columns(self, tenants: Iterable[str] | None, window: int) -> SequenceColumns:
+    def _head_columns(self, tenants: Iterable[str] | None, window: int) -> SequenceColumns:
         names = None if tenants is None else tuple(dict.fromkeys(tenants))
         if names is None or self.rules.parents:
             chosen = self.chosen_trees(names)
         else:  # of ten thousand tenants none is looked at that did not change
             chosen = [(tree, None) for tree in map(self.snapshot.trees.get, names) if tree is not None]
-        return self.snapshot.fronts.columns(chosen, self.now, window, names)
+        return self.snapshot.head_columns.columns(chosen, self.now, window, names)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_snapshot import PoolSnapshot, TenantChange
 from fairlead_policy.rules.jobs import WaitingJob
@@ -108,7 +108,7 @@ class PoolFacts:
         tenant_queue = self.snapshot.tenant_queue(tenant)
         return {} if tenant_queue is None else tenant_queue.counted
 
-    def place(self, uid: str, now: Micros) -> Place | None:
-        """The place of a job at an instant; None where it does not wait."""
+    def position(self, uid: str, now: Micros) -> Position | None:
+        """The position of a job at an instant; None where it does not wait."""
         job = self.job(uid)
-        return None if job is None else self.at(now).place(job)
+        return None if job is None else self.at(now).position(job)

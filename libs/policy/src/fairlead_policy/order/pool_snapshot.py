@@ -11,7 +11,7 @@ from itertools import chain
 
 from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.order.front_columns import FrontColumns
+from fairlead_policy.order.head_columns import HeadColumns
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.own_line import OwnLine
@@ -59,8 +59,8 @@ class PoolSnapshot:
     """Trees of tenants by top-level tenant: what waits and runs there."""
     past: Mapping[str, Mapping[str, int]]
     """Past use by tenant as stated, base units by resource."""
-    fronts: FrontColumns = field(default_factory=FrontColumns)
-    """Columns of fronts; shared by all snapshots that come of one another."""
+    head_columns: HeadColumns = field(default_factory=HeadColumns)
+    """Columns of queues' heads; shared by all snapshots that come of one another."""
 
     @classmethod
     def of_nobody(cls, rules: PoolRules) -> "PoolSnapshot":
@@ -202,9 +202,9 @@ def _replaced(
         if tree.idle:
             del trees[top]
     if not past:
-        return PoolSnapshot(before.measure, trees, before.past, before.fronts)
+        return PoolSnapshot(before.measure, trees, before.past, before.head_columns)
     kept = {tenant: stated for tenant, stated in {**before.past, **past}.items() if stated}
-    return PoolSnapshot(before.measure, trees, kept, before.fronts)
+    return PoolSnapshot(before.measure, trees, kept, before.head_columns)
 
 
 def _changed_trees(

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place, UnboundedBy
+from fairlead_contracts.messages.decisions import Position, UnboundedBy
 from fairlead_policy.exact.terms import top_of
-from fairlead_policy.rules.jobs import PlacedJob
+from fairlead_policy.rules.jobs import PositionedJob
 
 AT_ONCE = 1024
 """Positions that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
@@ -25,9 +25,9 @@ class Below:
 
 @dataclass(frozen=True, slots=True)
 class PositionColumns:
-    """Positions of some jobs as equal columns; what they mean is told by `Place`."""
+    """Positions of some jobs as equal columns; what they mean is told by `Position`."""
 
-    jobs: Sequence[PlacedJob]
+    jobs: Sequence[PositionedJob]
     top: Sequence[str]
     """The top-level tenants."""
     dominant: Sequence[str]
@@ -44,26 +44,28 @@ class PositionColumns:
     """Name of the job whose terms each job counts by; empty where these are its own."""
     below: Sequence[Below]
     """Standings among siblings, from the top down."""
-    apart: Mapping[int, Place]
+    apart: Mapping[int, Position]
     """Positions of which more is to be told than columns hold, by row: infinite or scaled (H-DRF) shares."""
 
     @classmethod
-    def of(cls, places: Sequence[Place]) -> "PositionColumns":
+    def of(cls, positions: Sequence[Position]) -> "PositionColumns":
         """Positions that come as objects, each to be told by itself."""
         return cls(
-            jobs=places,
-            top=list(map(top_of, places)),
-            dominant=[place.dominant for place in places],
-            use=[place.use for place in places],
-            tag=[place.tag for place in places],
-            key=[place.key for place in places],
-            # Of a place that an earlier release tells, what makes it infinite is not known.
-            unbounded_by=[place.unbounded_by or ("beyond" if place.unbounded else None) for place in places],
-            submitted=[place.submitted for place in places],
-            override=[place.override for place in places],
-            behind=[""] * len(places),
+            jobs=positions,
+            top=list(map(top_of, positions)),
+            dominant=[position.dominant for position in positions],
+            use=[position.use for position in positions],
+            tag=[position.tag for position in positions],
+            key=[position.key for position in positions],
+            # Of a position that an earlier release tells, what makes it infinite is not known.
+            unbounded_by=[
+                position.unbounded_by or ("beyond" if position.unbounded else None) for position in positions
+            ],
+            submitted=[position.submitted for position in positions],
+            override=[position.override for position in positions],
+            behind=[""] * len(positions),
             below=[],
-            apart=dict(enumerate(places)),
+            apart=dict(enumerate(positions)),
         )
 
 
@@ -71,13 +73,13 @@ class PositionColumns:
 class PositionParts:
     """Positions as columns, `AT_ONCE` in each part: every part is made when somebody looks at it, whoever made the others."""
 
-    positions: int
+    total: int
     """Number of all positions."""
     made: Callable[[slice], PositionColumns]
     """Makes the positions of some rows of the order."""
 
     def __len__(self) -> int:
-        return (self.positions + AT_ONCE - 1) // AT_ONCE
+        return (self.total + AT_ONCE - 1) // AT_ONCE
 
     def __getitem__(self, number: int) -> PositionColumns:
         return self.made(slice(number * AT_ONCE, (number + 1) * AT_ONCE))

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, overload
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, UnboundedBy, Within
 from fairlead_policy.exact.multipliers import ClassWeights
 from fairlead_policy.exact.ranking import Flags, Ints, Names, aged_at, ratio
 from fairlead_policy.exact.rounding import NumberedFractions, TermFigures
@@ -21,7 +21,7 @@ from fairlead_policy.exact.scoring import Measure, Scores, unbounded_by
 from fairlead_policy.exact.terms import worth_of
 from fairlead_policy.order.levels_below import NOBODY, Depth, LevelsBelow
 from fairlead_policy.order.position_columns import AT_ONCE, Below, PositionColumns, PositionParts
-from fairlead_policy.rules.jobs import PlacedJob
+from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import InfiniteCause, InSequence, ServiceOrder
 
@@ -33,7 +33,7 @@ class PositionedJobs(Protocol):
     def scores(self) -> Scores:
         """The scores of the jobs by their own terms."""
 
-    def jobs_at(self, rows: Ints, /) -> Sequence[PlacedJob]:
+    def jobs_at(self, rows: Ints, /) -> Sequence[PositionedJob]:
         """The jobs at these rows."""
 
     def cause_at(self, row: int, /) -> InfiniteCause:
@@ -63,7 +63,7 @@ class _Served(NamedTuple):
         return _Served(self.sequences, self.part[rows], self.at[rows], self.behind[rows], depths)
 
 
-class Positions(Sequence[Place]):
+class Positions(Sequence[Position]):
     """The positions of jobs, first job first.
 
     Args:
@@ -91,22 +91,22 @@ class Positions(Sequence[Place]):
     def __len__(self) -> int:
         return len(self._order)
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[Position]:
         for rows, served in self._together():
             yield from self._made(rows, served)
 
     @overload
-    def __getitem__(self, at: int) -> Place: ...
+    def __getitem__(self, at: int) -> Position: ...
 
     @overload
-    def __getitem__(self, at: slice) -> list[Place]: ...
+    def __getitem__(self, at: slice) -> list[Position]: ...
 
-    def __getitem__(self, at: int | slice) -> Place | list[Place]:
+    def __getitem__(self, at: int | slice) -> Position | list[Position]:
         rows = self._order[at] if isinstance(at, slice) else self._order[at, np.newaxis]
         found = self._made(rows, self._served(rows))
         return found if isinstance(at, slice) else found[0]
 
-    def jobs(self) -> Iterator[PlacedJob]:
+    def jobs(self) -> Iterator[PositionedJob]:
         """The jobs themselves, first job first."""
         for start in range(0, len(self), AT_ONCE):
             yield from self._line.jobs_at(self._order[start : start + AT_ONCE])
@@ -124,8 +124,8 @@ class Positions(Sequence[Place]):
         columns = self._columns(rows, served)
         apart = np.flatnonzero(self._is_apart(rows, served))
         some = rows[apart]
-        places = self._made(some, self._served(some)) if len(apart) else []
-        return replace(columns, apart=dict(zip(apart.tolist(), places, strict=True)))
+        positions = self._made(some, self._served(some)) if len(apart) else []
+        return replace(columns, apart=dict(zip(apart.tolist(), positions, strict=True)))
 
     def _together(self) -> Iterator[tuple[Ints, _Served]]:
         served = self._served_of_all()
@@ -144,13 +144,13 @@ class Positions(Sequence[Place]):
         behind.fill("")
         sequences: list[ServiceOrder] = []
         depths: list[Depth] = []
-        for sequence, which, positions in self._line.sequences(rows):
-            part[which], at[which] = len(sequences), positions
+        for sequence, which, indexes in self._line.sequences(rows):
+            part[which], at[which] = len(sequences), indexes
             sequences.append(sequence)
-            counted = sequence.effective_row[positions]
-            others = np.flatnonzero(counted != positions)
+            counted = sequence.effective_row[indexes]
+            others = np.flatnonzero(counted != indexes)
             behind[which[others]] = [job.id or job.uid for job in sequence.jobs_at(counted[others])]
-            for number, depth in enumerate(self._levels.of(sequence, positions)):
+            for number, depth in enumerate(self._levels.of(sequence, indexes)):
                 if number == len(depths):
                     depths.append(Depth.of_nobody(len(rows)))
                 depths[number].put(which, depth)
@@ -197,7 +197,7 @@ class Positions(Sequence[Place]):
         )
 
     def _figures(
-        self, scores: Scores, jobs: Sequence[PlacedJob], top: Sequence[str]
+        self, scores: Scores, jobs: Sequence[PositionedJob], top: Sequence[str]
     ) -> tuple[list[float], list[float]]:
         """Tags and keys."""
         rows, rules = scores.rows, self._rules
@@ -213,7 +213,7 @@ class Positions(Sequence[Place]):
         return found
 
     def _keys(
-        self, tags: TermFigures, units: NumberedFractions, jobs: Sequence[PlacedJob], aged: Ints
+        self, tags: TermFigures, units: NumberedFractions, jobs: Sequence[PositionedJob], aged: Ints
     ) -> list[float]:
         """Keys: the tags as classes change them, and the waiting."""
         if self._weights is None:
@@ -233,7 +233,7 @@ class Positions(Sequence[Place]):
             tag=TermFigures(np.where(depth.finite, depth.use, 0), units, self._rules).tags(),
         )
 
-    def _made(self, rows: Ints, served: _Served) -> list[Place]:
+    def _made(self, rows: Ints, served: _Served) -> list[Position]:
         columns = self._columns(rows, served)
         effective, within = self._compared(columns.below, served)
         override, submitted, at = columns.override, columns.submitted, served.at.tolist()
@@ -247,7 +247,7 @@ class Positions(Sequence[Place]):
             strict=True,
         )
         return [
-            Place(
+            Position(
                 uid=job.uid,
                 scope=job.scope,
                 id=job.id,
@@ -265,7 +265,7 @@ class Positions(Sequence[Place]):
                 blocked=blocked > 0,
                 demand=job.demand,
                 top="" if top == job.tenant else top,
-                position=at[row],
+                own_rank=at[row],
                 effective=effective[row][0],
                 effective_late=effective[row][1],
                 within=within[row],

@@ -17,7 +17,7 @@ def divided_by(rules: PoolRules) -> str | UnsetType:
 
 
 class Quotients:
-    """Start tags of one pool's places in two numbers each. What many places share is divided once.
+    """Start tags of one pool's positions in two numbers each. What many positions share is divided once.
 
     Args:
         rules: the pool's rules.
@@ -29,8 +29,8 @@ class Quotients:
         self._rules = rules
         self._entitled = cache(lambda top: _float(rules.entitlement_of(top)))
 
-    def of(self, places: PositionColumns) -> tuple[list[float | None], list[float]]:
-        """The two numbers of each place. Of a tenant with children the share is that with H-DRF's rescaling.
+    def of(self, positions: PositionColumns) -> tuple[list[float | None], list[float]]:
+        """The two numbers of each position. Of a tenant with children the share is that with H-DRF's rescaling.
 
         Returns:
             The share of each job's top-level tenant just before it, None where that is of what the pool has not, or beyond
@@ -39,15 +39,15 @@ class Quotients:
         units, nothing = self._units, (0, 1)
         shares: list[float | None] = [
             ratio(use * (unit := units.get(name, nothing))[0], unit[1])
-            for name, use in zip(places.dominant, places.use, strict=True)
+            for name, use in zip(positions.dominant, positions.use, strict=True)
         ]
-        for row, place in places.apart.items():
-            if place.share:
-                shares[row] = _float(Fraction(place.share) * self._rules.entitlement_of(top_of(place)))
-        for row, because in enumerate(places.unbounded_by):
+        for row, position in positions.apart.items():
+            if position.share:
+                shares[row] = _float(Fraction(position.share) * self._rules.entitlement_of(top_of(position)))
+        for row, because in enumerate(positions.unbounded_by):
             if because not in (None, "weight"):
                 shares[row] = None
-        return shares, list(map(self._entitled, places.top))
+        return shares, list(map(self._entitled, positions.top))
 
 
 def _float(exact: Fraction) -> float:

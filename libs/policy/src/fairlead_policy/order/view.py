@@ -11,7 +11,7 @@ from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, Shared, TieBreak, join
 from fairlead_policy.exact.scoring import Measure, Scores
 from fairlead_policy.order.positions import Positions
-from fairlead_policy.rules.jobs import PlacedJob
+from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.service_order import InfiniteCause, InSequence
 
@@ -20,7 +20,7 @@ _FEW = 256
 
 
 class TopLevelView:
-    """The jobs of top-level tenants: all of them, or those that fronts are made from.
+    """The jobs of top-level tenants: all of them, or those that queues' heads are taken from.
 
     Args:
         measure: the pool's measure.
@@ -73,16 +73,16 @@ class TopLevelView:
         """The positions of rows, each made when somebody looks at it."""
         return Positions(self, rows, self._measure, self._now)
 
-    def jobs_at(self, rows: Ints) -> list[PlacedJob]:
+    def jobs_at(self, rows: Ints) -> list[PositionedJob]:
         """The jobs of rows."""
         if len(rows) > _FEW:
-            picked: list[PlacedJob] = self._all_jobs[rows].tolist()
+            picked: list[PositionedJob] = self._all_jobs[rows].tolist()
             return picked
         tenants, at = self.jobs.tenants, self.jobs.columns.at
         if len(tenants) == 1 and len(rows):
             return list(tenants[0].jobs_at(at[rows]))
         pairs = zip(self._tenant[rows].tolist(), at[rows].tolist(), strict=True)
-        return [tenants[tenant].job_at(position) for tenant, position in pairs]
+        return [tenants[tenant].job_at(index) for tenant, index in pairs]
 
     @cached_property
     def _all_jobs(self) -> Names:

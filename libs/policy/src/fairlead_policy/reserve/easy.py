@@ -2,7 +2,7 @@
 
 The frontend starts jobs strictly in order and stops at the first that does not fit: the *head*. It gets a promise, its
 *shadow*: by then enough of what runs has ended, every run taken at its limit and grace. A job that fits beside what runs
-gets a *pass*, a place before the head, if it has ended by the shadow, or if the head fits beside it then. That is EASY
+gets a *pass*, a position before the head, if it has ended by the shadow, or if the head fits beside it then. That is EASY
 backfill (Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; Mu'alem and Feitelson, IEEE TPDS 12(6), 2001), done from
 outside, by a writer whose word takes time to arrive. Six things keep the promise where that writer is slow or dies:
 

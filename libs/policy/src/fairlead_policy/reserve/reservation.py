@@ -44,7 +44,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
-    """A place before the head."""
+    """A position before the head."""
 
     uid: str
     demand: dict[str, int]
@@ -151,7 +151,7 @@ class ReservationState(msgspec.Struct, frozen=True, kw_only=True):
     """Instant until which a job gets no pass, by uid."""
     in_place: InPlace | None = None
     recalled: str = ""
-    """The uid of a job that keeps its place in front of its class without a promise: who takes over found it there,
+    """The uid of a job that keeps its position in front of its class without a promise: who takes over found it there,
     and it may have had one."""
 
 

@@ -17,7 +17,7 @@ class JobQueue(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class OwnJob(Protocol):
-    """A job, as far as its place among those of its tenant depends on it."""
+    """A job, as far as its position among those of its tenant depends on it."""
 
     @property
     def uid(self) -> str:
@@ -44,7 +44,7 @@ class OwnJob(Protocol):
         """Demand of the whole job by resource, base units."""
 
 
-class PlacedJob(OwnJob, Protocol):
+class PositionedJob(OwnJob, Protocol):
     """A job, as far as its position repeats it."""
 
     @property
@@ -57,7 +57,7 @@ class PlacedJob(OwnJob, Protocol):
 
 
 class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An eligible job that waits: the facts that its place depends on, and its names."""
+    """An eligible job that waits: the facts that its position depends on, and its names."""
 
     uid: str
     scope: str

@@ -149,13 +149,13 @@ class PoolRules:
         return blocked, weight + self.own_rate * submitted
 
     def own_weight(self, weight: Fraction) -> int:
-        """The effect of a job's class weight on its place in its tenant's own order; classes are not strict."""
+        """The effect of a job's class weight on its position in its tenant's own order; classes are not strict."""
         own = round(weight * self._common)
         return -own if self.class_mode == "multiplicative" else own
 
     @cached_property
     def own_rate(self) -> int:
-        """The effect of a microsecond of waiting less on that place: none by other modes than additive."""
+        """The effect of a microsecond of waiting less on that position: none by other modes than additive."""
         return round(self.rate * self._common) if self.class_mode == "additive" else 0
 
     @cached_property

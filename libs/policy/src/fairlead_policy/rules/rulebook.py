@@ -369,7 +369,7 @@ class Entrance(NamedTuple):
 
 
 def _stated(demand: Mapping[str, int]) -> dict[str, int]:
-    """A demand as a place carries it: the same bytes however it was written, and no number that cannot be sent."""
+    """A demand as a position carries it: the same bytes however it was written, and no number that cannot be sent."""
     return {resource: min(max(amount, 0), LARGEST) for resource, amount in sorted(demand.items())}
 
 

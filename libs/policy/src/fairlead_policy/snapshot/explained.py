@@ -35,8 +35,8 @@ def _scope_and_id(job: SnapshotJob) -> tuple[str, str]:
 
 
 def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation | None:
-    place, order, rules = known.place(job.uid, now), known.at(now), known.rules
-    if place is None:
+    position, order, rules = known.position(job.uid, now), known.at(now), known.rules
+    if position is None:
         return None
     scope, name = _scope_and_id(job)
     found = Explanation(
@@ -47,10 +47,10 @@ def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation |
         phase=Phase.WAITING.value,
         queue=job.queue,
         pool=job.pool,
-        tenant=place.tenant,
+        tenant=position.tenant,
         level=job.level,
         waited_seconds=to_seconds(max(0, now - job.submitted)),
     )
-    foreseen = answered_by(order, place, foresee(job.uid, place.tenant, rules, now))
+    foreseen = answered_by(order, position, foresee(job.uid, position.tenant, rules, now))
     found = explained(found, foreseen, rules, now)
     return msgspec.structs.replace(found, reasons=waiting_in_words(found, rules, now))

@@ -100,9 +100,9 @@ def plan_snapshot_levels(
     Args:
         pool: the pool in order.
         jobs: waiting jobs; those of other pools are passed over.
-        window: number of jobs of each queue's front that are labelled.
+        window: number of jobs at the head of each queue that are labelled.
         steering: the levels that each frontend takes; plain ones where it is not in there.
-        never: uids of jobs that can never run. They take no place in the window and stand behind it.
+        never: uids of jobs that can never run. They take no position in the window and stand behind it.
     """
     waiting = {job.uid: job for job in jobs if job.pool == pool.name}
     steered: dict[SteeredFrontend, list[SnapshotJob]] = {}
@@ -120,11 +120,11 @@ def plan_snapshot_levels(
             withheld[where] = how.why_none
             continue
         able = [job for job in ordered if job.uid not in never] if never else ordered
-        front = window_of(able, window)
-        behind = able[front:] + [job for job in ordered if job.uid in never] if never else able[front:]
+        count = window_of(able, window)
+        behind = able[count:] + [job for job in ordered if job.uid in never] if never else able[count:]
         ties = _PaperTies(how.able, where[1])
         plan = plan_class_bands(
-            how.class_bands, _OnPaper(able[:front], behind, levels, ties), sealed=ties.by_chance
+            how.class_bands, _OnPaper(able[:count], behind, levels, ties), sealed=ties.by_chance
         )
         writes += [(change.uid, change.level) for change in plan.changes]
         dropped += plan.dropped
@@ -146,7 +146,7 @@ class _PaperTies:
         return LabelledJob(uid=job.uid, level=job.level, tie=self.tie(job), queue=within)
 
     def stands(self, job: SnapshotJob) -> tuple[int, Tie]:
-        """The job's place in the frontend: the highest level first, then by its tie."""
+        """The job's position in the frontend: the highest level first, then by its tie."""
         return -job.level, self.tie(job)
 
     def tie(self, job: SnapshotJob) -> Tie:
@@ -162,19 +162,19 @@ class _OnPaper:
 
     def __init__(
         self,
-        front: Sequence[SnapshotJob],
+        heads: Sequence[SnapshotJob],
         behind: Sequence[SnapshotJob],
         levels: Mapping[str, int],
         ties: _PaperTies,
     ) -> None:
-        self._front = front
+        self._heads = heads
         self._behind = behind
         self._levels = levels
         self._ties = ties
 
     def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""
-        return (self._ties.labelled(job) for job in self._front if class_band.takes(job.job_class))
+        return (self._ties.labelled(job) for job in self._heads if class_band.takes(job.job_class))
 
     def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""

@@ -7,7 +7,7 @@ from operator import gt
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place, TenantShare
+from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
@@ -16,7 +16,7 @@ from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.order.position_columns import PositionColumns, PositionParts
 from fairlead_policy.order.positions import Positions
-from fairlead_policy.rules.jobs import JobQueue, PlacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, PositionedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.card_shares import with_card_shares
@@ -35,23 +35,23 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     rules: PoolRules
-    places: Sequence[Place]
-    """Places in order, mostly made as they are looked at: a million of them take a gigabyte. See `parts`."""
+    positions: Sequence[Position]
+    """Positions in order, mostly made as they are looked at: a million of them take a gigabyte. See `parts`."""
     standings: dict[str, TenantShare]
     """Share of each tenant that waits or runs there."""
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""
 
     def parts(self) -> PositionParts:
-        """The places as columns, some hundred at a time."""
-        places = self.places
-        if isinstance(places, Positions):
-            return places.parts()
-        return PositionParts(len(places), lambda some: PositionColumns.of(places[some]))
+        """The positions as columns, some hundred at a time."""
+        positions = self.positions
+        if isinstance(positions, Positions):
+            return positions.parts()
+        return PositionParts(len(positions), lambda some: PositionColumns.of(positions[some]))
 
-    def jobs(self) -> Iterator[PlacedJob]:
-        """The jobs in order, as far as their places repeat them: who asks for names alone has no place made."""
-        return self.places.jobs() if isinstance(self.places, Positions) else iter(self.places)
+    def jobs(self) -> Iterator[PositionedJob]:
+        """The jobs in order, as far as their positions repeat them: who asks for names alone has no position made."""
+        return self.positions.jobs() if isinstance(self.positions, Positions) else iter(self.positions)
 
 
 def policy_of(snapshot: Snapshot) -> PolicyDocument:
@@ -93,7 +93,7 @@ def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
 
 
 def orders_of(snapshot: Snapshot) -> dict[str, PoolFacts]:
-    """The orders that a scorer would keep, by pool: to ask more of than the places; a million jobs take a gigabyte.
+    """The orders that a scorer would keep, by pool: to ask more of than the positions; a million jobs take a gigabyte.
 
     Raises:
         DocumentError: as `order_snapshot`.
@@ -179,7 +179,7 @@ def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], now: Micros) 
     return OrderedPool(
         name=name,
         rules=order.rules,
-        places=Order(full, now).places(),
+        positions=Order(full, now).positions(),
         standings={one.tenant: one for one in full.standings()},
         oversized=_asks_for_more(lines, order.rules),
     )

@@ -81,7 +81,7 @@ def reserve_snapshot(
             why_not=f"its jobs wait in {len(queues)} queues: reserve mode needs one that is alone"
         )
     strict, capacity = pool.rules.strict, pool.rules.capacity
-    waiting = [_waiting(jobs[place.uid], strict=strict) for place in pool.places]
+    waiting = [_waiting(jobs[position.uid], strict=strict) for position in pool.positions]
     unplaceable = {one.uid: one for one in waiting if one.uid in never and fits(one.demand, capacity)}
     timing = timing_of(snapshot.policy)
     scene = ReserveInputs(
@@ -125,21 +125,22 @@ def _of_higher_classes(head: Waiting, waiting: Sequence[Waiting], never: Collect
 
 
 def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> OrderedPool:
-    """The pool with its places as the reservation wants them."""
+    """The pool with its positions as the reservation wants them."""
     if found is None or found.why_not:
         return pool
     front = [*found.starting, *found.passing, *([] if found.head is None else [found.head])]
-    places = {place.uid: place for place in pool.places}
+    positions = {position.uid: position for position in pool.positions}
     named = {*front, *found.last}
-    rest = [uid for uid in places if uid not in named]
-    ordered = [places[uid] for uid in (*front, *rest, *found.last)]
+    rest = [uid for uid in positions if uid not in named]
+    ordered = [positions[uid] for uid in (*front, *rest, *found.last)]
     if pool.rules.strict:
         # Levels are written within a class: no job stands behind those of a lower one.
         turn = {
-            job_class: at for at, job_class in enumerate(dict.fromkeys(one.job_class for one in pool.places))
+            job_class: at
+            for at, job_class in enumerate(dict.fromkeys(one.job_class for one in pool.positions))
         }
-        ordered.sort(key=lambda place: turn[place.job_class])
-    return msgspec.structs.replace(pool, places=ordered)
+        ordered.sort(key=lambda position: turn[position.job_class])
+    return msgspec.structs.replace(pool, positions=ordered)
 
 
 def _with_promise(

@@ -15,7 +15,7 @@ type PoolOfQueue = Callable[[str, str], str | None]
 def jobs_of(stated: JobState) -> tuple[JobState, ...]:
     """The jobs that one statement speaks of.
 
-    The tasks in the window of an array are jobs of their own; the others have no place yet. Who may start in several
+    The tasks in the window of an array are jobs of their own; the others have no position yet. Who may start in several
     queues stands in the first of them.
     """
     if stated.phase in (Phase.WAITING, Phase.HELD) and stated.queues and stated.queue != stated.queues[0]:

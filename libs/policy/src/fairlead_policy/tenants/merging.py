@@ -120,7 +120,7 @@ def merge(field: Field, children: Sequence[Stretch], node: ScoredNode, now: Micr
 
 
 def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) -> tuple[Ints, Ints]:
-    """The rows in the order of their own tuples, and the place of each row in it."""
+    """The rows in the order of their own tuples, and the position of each row in it."""
     ranking = Ranking(rows, measure.rules, measure.multipliers, now)
     order = ranking.order(lambda row: (field.uid_at(at.item(row)), 0))
     ranks = np.empty_like(order)

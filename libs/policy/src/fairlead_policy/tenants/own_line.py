@@ -9,7 +9,7 @@ import numpy as np
 
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.rules.jobs import JobQueue, PlacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, PositionedJob, WaitingJob
 from fairlead_policy.tenants.sorted_jobs import OwnLines, SortedJobs, own_key, sorted_jobs
 
 _NOBODY: Mapping[str, WaitingJob] = {}
@@ -128,12 +128,12 @@ class OwnLine:
             head = self._known_head = self._made_head(known, cut) if is_long else self.all
         return head
 
-    def job_at(self, row: int) -> PlacedJob:
+    def job_at(self, row: int) -> PositionedJob:
         """The row-th job."""
         known = self._known
         if not (known.gone or known.come):
             return known.lines.job_at(known.lines.bounds[known.number] + row)
-        job: PlacedJob = self.head(row + 1).jobs[row]
+        job: PositionedJob = self.head(row + 1).jobs[row]
         return job
 
     def first_of_queues(self, window: int) -> Ints:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairlead_policy.exact.ranking import Ints, Rows, TieBreak, join
 from fairlead_policy.exact.scoring import JobColumns, Measure, Scores, join_scores
-from fairlead_policy.rules.jobs import PlacedJob
+from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
 from fairlead_policy.tenants.tenant_queue import TenantQueue, scored_side_by_side
 
@@ -18,16 +18,16 @@ from fairlead_policy.tenants.tenant_queue import TenantQueue, scored_side_by_sid
 class TopLevelTenant(Protocol):
     """Jobs by their positions in a top-level tenant's sequence."""
 
-    def job_at(self, position: int) -> PlacedJob:
+    def job_at(self, index: int) -> PositionedJob:
         """The job at a position."""
 
-    def jobs_at(self, positions: Ints) -> Sequence[PlacedJob]:
+    def jobs_at(self, indexes: Ints) -> Sequence[PositionedJob]:
         """The jobs at these positions."""
 
-    def tie_at(self, position: int) -> TieBreak:
+    def tie_at(self, index: int) -> TieBreak:
         """The tie that settles equal keys and submit instants."""
 
-    def cause_at(self, position: int) -> InfiniteCause:
+    def cause_at(self, index: int) -> InfiniteCause:
         """The resource that the pool has none of and that makes the share of a job infinite."""
 
 
@@ -79,7 +79,7 @@ def _no_columns() -> Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceColumns:
-    """Jobs of top-level tenants: all, or those that fronts are made from."""
+    """Jobs of top-level tenants: all, or those that queues' heads are taken from."""
 
     tenants: Sequence[TopLevelTenant]
     counts: Sequence[int]

@@ -144,27 +144,27 @@ class ServiceOrder:
             return self.as_submitted
         return self._largest(self.measure.ageless, self._now)
 
-    def uid_at(self, position: int) -> str:
+    def uid_at(self, index: int) -> str:
         """The uid of a job."""
-        return self.field.uid_at(self.stretch.at.item(position))
+        return self.field.uid_at(self.stretch.at.item(index))
 
-    def tie_at(self, position: int) -> TieBreak:
+    def tie_at(self, index: int) -> TieBreak:
         """The tie that settles equal keys and submit instants: the uid that the job counts by, and its position."""
-        return self.uid_at(position if self.alone else self.effective_row.item(position)), position
+        return self.uid_at(index if self.alone else self.effective_row.item(index)), index
 
-    def job_at(self, position: int) -> WaitingJob:
+    def job_at(self, index: int) -> WaitingJob:
         """The job at a position."""
         if self.alone:
-            return self.field.tenant_queues[0].job_at(position)
-        return self.job_within(self.top, position)
+            return self.field.tenant_queues[0].job_at(index)
+        return self.job_within(self.top, index)
 
-    def jobs_at(self, positions: Ints) -> list[WaitingJob]:
+    def jobs_at(self, indexes: Ints) -> list[WaitingJob]:
         """The jobs at these positions."""
-        if self.alone and len(positions):
-            return self.field.tenant_queues[0].jobs_at(positions)
-        if len(positions) <= _FEW:
-            return list(map(self.job_at, positions.tolist()))
-        picked: list[WaitingJob] = self._jobs[positions].tolist()
+        if self.alone and len(indexes):
+            return self.field.tenant_queues[0].jobs_at(indexes)
+        if len(indexes) <= _FEW:
+            return list(map(self.job_at, indexes.tolist()))
+        picked: list[WaitingJob] = self._jobs[indexes].tolist()
         return picked
 
     @cached_property
@@ -176,25 +176,25 @@ class ServiceOrder:
         picked: Names = numbered[self.stretch.at]
         return picked
 
-    def sequences(self, positions: Ints) -> Iterator[InSequence]:
+    def sequences(self, indexes: Ints) -> Iterator[InSequence]:
         """The sequence itself as that of some of its jobs, where the tenant does not stand alone."""
         if not self.alone:
-            yield InSequence(self, np.arange(len(positions)), positions)
+            yield InSequence(self, np.arange(len(indexes)), indexes)
 
-    def cause_at(self, position: int) -> InfiniteCause:
+    def cause_at(self, index: int) -> InfiniteCause:
         """The resource that the pool has none of and that makes the share of a job infinite."""
         rules = self.measure.rules
         first = self._first_lacking
-        return cause_of(self.use, self.job_at(first) if first < position else None, rules)
+        return cause_of(self.use, self.job_at(first) if first < index else None, rules)
 
     @cached_property
     def _first_lacking(self) -> int:
         """The position of the first job that asks for a resource that the pool has none of; 0 where none does."""
         return int((self.field.columns.lacking[self.stretch.at] > 0).argmax())
 
-    def job_within(self, tenant: str, position: int) -> WaitingJob:
+    def job_within(self, tenant: str, index: int) -> WaitingJob:
         """A job by its position in the sequence of a tenant on its way up."""
-        at = self.stretches[tenant].at.item(position)
+        at = self.stretches[tenant].at.item(index)
         return self.field.tenant_queues[self.field.tenant_queue.item(at)].job_at(self.field.row.item(at))
 
     def uids(self) -> Names:
@@ -212,7 +212,7 @@ class ServiceOrder:
         """The number of each job's queue."""
         return self.field.columns.queue[self.stretch.at]
 
-    def position_at(self, tenant_queue: TenantQueue, row: int) -> int:
+    def index_at(self, tenant_queue: TenantQueue, row: int) -> int:
         """The position of a job of this sequence by its tenant's own order."""
         number = next(
             number for number, known in enumerate(self.field.tenant_queues) if known is tenant_queue
@@ -227,9 +227,9 @@ class ServiceOrder:
         named = zip(self.field.tenant_queues, counts, strict=True)
         return {tenant_queue.tenant: count for tenant_queue, count in named if count}
 
-    def position_in(self, tenant: str, position: int) -> int:
+    def index_in(self, tenant: str, index: int) -> int:
         """The position of a job in the sequence of a tenant on its way up."""
-        return self._inverse_of(tenant).item(self.stretch.at.item(position))
+        return self._inverse_of(tenant).item(self.stretch.at.item(index))
 
     def _inverse_of(self, tenant: str) -> Ints:
         """The position in a tenant's sequence by number in the field; -1 for a job that is not in it."""

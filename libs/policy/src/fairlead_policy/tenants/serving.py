@@ -54,7 +54,7 @@ class Facts(Protocol):
 
 
 class _ServedJob(NamedTuple):
-    """A waiting job, as far as its place depends on it."""
+    """A waiting job, as far as its position depends on it."""
 
     rank: int
     submitted: Micros

@@ -16,7 +16,7 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
 from fairlead_policy.exact.scoring import NUMBERS, JobColumns, Measure, lacking_of
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, PlacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
 _KEY_BITS = 63
@@ -193,7 +193,7 @@ class SortedJobs(NamedTuple):
 
 
 def own_key(job: OwnJob, rules: PoolRules) -> OwnKey:
-    """The job's place in its tenant's own order."""
+    """The job's position in its tenant's own order."""
     submitted = min(max(job.submitted, -FARTHEST), FARTHEST)
     blocked = rules.asks_for_saturated(job.demand)
     terms = rules.own_terms(job.job_class, override_of(job.override), submitted, blocked=blocked)
@@ -213,7 +213,7 @@ class OwnLines:
 
     def __init__(
         self,
-        told: Sequence[PlacedJob] | Names,
+        told: Sequence[PositionedJob] | Names,
         line: Ints | None,
         numbers: Ints,
         tenants: Sequence[str],
@@ -224,7 +224,9 @@ class OwnLines:
         self._told, self._line = told, line
 
     @classmethod
-    def of(cls, jobs: Sequence[PlacedJob], queues: Iterable[JobQueue] | None, measure: Measure) -> "OwnLines":
+    def of(
+        cls, jobs: Sequence[PositionedJob], queues: Iterable[JobQueue] | None, measure: Measure
+    ) -> "OwnLines":
         """The lines of these jobs, and the queue of each; None where nobody asks for the first of a queue."""
         if len(jobs) == 1:  # as at most events: there is nothing to sort
             alone = _columns_of(jobs, queues, measure).numbers()
@@ -237,7 +239,7 @@ class OwnLines:
         cls,
         columns: JobColumns,
         tenant: Ints,
-        told: Sequence[PlacedJob] | Names,
+        told: Sequence[PositionedJob] | Names,
         tenants: Sequence[str],
         measure: Measure,
     ) -> "OwnLines":
@@ -287,9 +289,9 @@ class OwnLines:
         told[:] = self._told
         return told if self._line is None else told[self._line]
 
-    def job_at(self, row: int) -> PlacedJob:
+    def job_at(self, row: int) -> PositionedJob:
         """The job of a row."""
-        job: PlacedJob = self._told[row if self._line is None else self._line.item(row)]
+        job: PositionedJob = self._told[row if self._line is None else self._line.item(row)]
         return job
 
     def sorted_of(self, number: int) -> SortedJobs:

@@ -28,7 +28,7 @@ from fairlead_policy.exact.scoring import (
     lacking_of,
     score,
 )
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, PlacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
@@ -119,7 +119,7 @@ class TenantQueue:
 
     def uid_at(self, row: int) -> str:
         """The uid of the row-th job of the own order."""
-        return self.placed_at(row).uid
+        return self.positioned_at(row).uid
 
     @cached_property
     def uids(self) -> Names:
@@ -131,7 +131,7 @@ class TenantQueue:
         job: WaitingJob = self.line.head(row + 1).jobs[row]
         return job
 
-    def placed_at(self, row: int) -> PlacedJob:
+    def positioned_at(self, row: int) -> PositionedJob:
         """The row-th job as far as its position repeats it, found without putting the line together."""
         return self.line.job_at(row)
 

@@ -15,7 +15,7 @@ from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, TieBreak
 from fairlead_policy.exact.scoring import Measure, lacking_of
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, PlacedJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch, leaf_stretch, merge
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
@@ -26,7 +26,7 @@ from fairlead_policy.tenants.tenant_queue import TenantQueue
 from fairlead_policy.tenants.tenant_share import tenant_share_of
 
 _SHALLOW = 64
-"""Jobs of each tenant, beside the window, that a front is first looked for among."""
+"""Jobs of each tenant, beside the window, that heads are first looked for among."""
 _DEEPER = 4
 _ALL = 2**62
 
@@ -66,8 +66,8 @@ class TenantTree:
         self._serving: Serving | None = None
         self._served: tuple[int, ServiceOrder] | None = None
         """Number of jobs that were served, and their sequence (H-DRF)."""
-        self._front: tuple[int, Collection[str] | None, ServiceOrder | None, SequenceColumns] | None = None
-        """Front that was looked at last: its window, its tenants, the sequence it was taken from, its jobs."""
+        self._heads: tuple[int, Collection[str] | None, ServiceOrder | None, SequenceColumns] | None = None
+        """Heads that were looked at last: their window, their tenants, the sequence they were taken from, their jobs."""
 
     def changed(
         self, tenant_queues: Iterable[TenantQueue], past: Mapping[str, Mapping[str, int]]
@@ -152,24 +152,24 @@ class TenantTree:
     def all(self, now: Micros, tenants: Collection[str] | None = None) -> SequenceColumns:
         """All jobs of these tenants, or of the whole tree; it does not stand alone."""
         sequence = self.sequence(now)
-        return SequenceColumns.of(sequence, self.positions(sequence, tenants))
+        return SequenceColumns.of(sequence, self.indexes(sequence, tenants))
 
-    def front(self, now: Micros, window: int, tenants: Collection[str] | None = None) -> SequenceColumns:
+    def heads(self, now: Micros, window: int, tenants: Collection[str] | None = None) -> SequenceColumns:
         """The first `window` jobs of each queue, of these tenants or all: the same value as long as nothing moved."""
-        known = self._front
+        known = self._heads
         if self.alone and known is not None and known[0] == window:
             return known[3]
         if not any(map(len, self.tenant_queues.values())):
             return SequenceColumns.of_nobody(self)
         if self.alone:
             found = SequenceColumns.of_own_order(self, self.own, self.own.line.first_of_queues(window))
-            self._front = window, None, None, found
+            self._heads = window, None, None, found
             return found
         sequence, at = self._first(now, window, tenants)
         if known is not None and known[:2] == (window, tenants) and known[2] is sequence:
             return known[3]
         found = SequenceColumns.of(sequence, at)
-        self._front = window, tenants, sequence, found
+        self._heads = window, tenants, sequence, found
         return found
 
     @property
@@ -177,34 +177,34 @@ class TenantTree:
         """The tenant queue of a tree of one node."""
         return self.tenant_queues[self.top]
 
-    def job_at(self, position: int) -> PlacedJob:
+    def job_at(self, index: int) -> PositionedJob:
         """The job at a position; the tenant stands alone."""
-        return self.own.placed_at(position)
+        return self.own.positioned_at(index)
 
-    def jobs_at(self, positions: Ints) -> Sequence[PlacedJob]:
+    def jobs_at(self, indexes: Ints) -> Sequence[PositionedJob]:
         """The jobs at these positions; the tenant stands alone."""
-        return self.own.jobs_at(positions)
+        return self.own.jobs_at(indexes)
 
-    def tie_at(self, position: int) -> TieBreak:
+    def tie_at(self, index: int) -> TieBreak:
         """The tie that settles equal keys and submit instants; the tenant stands alone."""
-        return self.own.uid_at(position), 0
+        return self.own.uid_at(index), 0
 
-    def cause_at(self, position: int) -> InfiniteCause:
+    def cause_at(self, index: int) -> InfiniteCause:
         """The resource that the pool has none of and that makes the share of a job infinite."""
-        return self.sequence(0, position + 1).cause_at(position)
+        return self.sequence(0, index + 1).cause_at(index)
 
     def _first(self, now: Micros, window: int, tenants: Collection[str] | None) -> tuple[ServiceOrder, Ints]:
         if self.rules.rescaled:
-            return self._served_front(now, window, tenants)
+            return self._served_heads(now, window, tenants)
         depth = window + _SHALLOW
         while True:
             sequence = self.sequence(now, depth)
-            positions = self._first_of_queues(sequence, window, tenants)
-            if positions is not None:
-                return sequence, positions
+            indexes = self._first_of_queues(sequence, window, tenants)
+            if indexes is not None:
+                return sequence, indexes
             depth *= _DEEPER
 
-    def _served_front(
+    def _served_heads(
         self, now: Micros, window: int, tenants: Collection[str] | None
     ) -> tuple[ServiceOrder, Ints]:
         waiting = self._waiting(tenants)
@@ -214,7 +214,7 @@ class TenantTree:
         sequence = self._as_served(now)
         first = self._first_of_queues(sequence, window, tenants)
         # Nothing is missing but jobs below a tenant that has some of its own: these are in no sequence.
-        return sequence, self.positions(sequence, tenants) if first is None else first
+        return sequence, self.indexes(sequence, tenants) if first is None else first
 
     def find(self, job: OwnJob, now: Micros) -> tuple[ServiceOrder, int] | None:
         """The sequence as far as a job takes it, and the job's position; None where it does not wait here."""
@@ -225,9 +225,9 @@ class TenantTree:
         if self.alone:
             return self.sequence(now, row + 1), row
         sequence = self.sequence(now)
-        return sequence, sequence.position_at(tenant_queue, row)
+        return sequence, sequence.index_at(tenant_queue, row)
 
-    def positions(self, sequence: ServiceOrder, tenants: Collection[str] | None) -> Ints:
+    def indexes(self, sequence: ServiceOrder, tenants: Collection[str] | None) -> Ints:
         """The positions of these tenants' jobs, or of all."""
         if tenants is None:
             return np.arange(len(sequence))
@@ -283,7 +283,7 @@ class TenantTree:
     ) -> Ints | None:
         """The positions of each queue's first jobs, ascending; None where the sequence is too short."""
         waiting = self._waiting(tenants)
-        among = self.positions(sequence, tenants)
+        among = self.indexes(sequence, tenants)
         numbers = sequence.queues[among]
         found = []
         for queue, count in waiting.items():

@@ -23,7 +23,7 @@ from fairlead_admitter.decide.restraint import (
 )
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, lower, steer, take_back
 from fairlead_admitter.decide.wake_state import WakeTrail
-from fairlead_admitter.decide.window import Ranked, take_front
+from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, Unsettled
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
@@ -82,7 +82,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     leave: Leave | None
     withholding: Withholding
     """Whether its order is written at all."""
-    front: PoolHeads | Unsettled
+    heads: PoolHeads | Unsettled
     class_bands: list[ClassBand]
     known: "KnownCluster"
     memory: "PoolMemory"
@@ -90,7 +90,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic seconds."""
     wall: Micros
     merged: Callable[[PoolHeads, Rulebook], MergedOrder]
-    """The order of a front at this instant, made when it is asked for, once."""
+    """The order of heads at this instant, made when it is asked for, once."""
     dry_run: bool
     """Whether what is decided is only said."""
     writable: bool
@@ -188,20 +188,20 @@ class _Following:
         view = self._view
         if view.rulebook is None:
             return PoolPlan(doubt=Unsettled(doubt=Doubt.NO_POLICY))
-        if isinstance(view.front, Unsettled):
+        if isinstance(view.heads, Unsettled):
             steering = self._without_order(view.rulebook)
-            return PoolPlan(steering=steering, doubt=view.front, after=self._after)
-        steering = self._steer_by(view.front, view.rulebook)
+            return PoolPlan(steering=steering, doubt=view.heads, after=self._after)
+        steering = self._steer_by(view.heads, view.rulebook)
         return PoolPlan(steering=steering, settled=True, after=self._after)
 
-    def _steer_by(self, front: PoolHeads, rulebook: Rulebook) -> SteeringPlan:
+    def _steer_by(self, heads: PoolHeads, rulebook: Rulebook) -> SteeringPlan:
         view, facts, most = self._view, self._known.facts, rulebook.document.window
         queues, names, class_bands = view.queues, view.names, view.class_bands
         trail = view.memory.trail
         budgeted = is_short_of_room(trail, queues, view.now)
         waking = budgeted and knows_room(queues) and not view.dry_run
-        window, reserved = self._window(front, rulebook, waking=waking)
-        decided = self._decided(front, rulebook)
+        window, reserved = self._window(heads, rulebook, waking=waking)
+        decided = self._decided(heads, rulebook)
         head = next((one.job.uid for one in window if not one.job.flavorless), "")
         trail = trail.led_by(head, view.now)
         plan = steer(
@@ -210,7 +210,7 @@ class _Following:
             names,
             self._known.expectations,
             without_wake_levels(class_bands) if waking else class_bands,
-            newcomers=self._known.newcomers.undecided(self._decided_by_shard(front)),
+            newcomers=self._known.newcomers.undecided(self._decided_by_shard(heads)),
             sealed=reserved or any(queue.able.ties is TieRule.CHANCE for queue in queues),
         )
         if waking:
@@ -219,7 +219,7 @@ class _Following:
                 queues,
                 plan,
                 window,
-                beyond=lambda: self._take_window(front, rulebook, Extent(least=most, most=most)),
+                beyond=lambda: self._take_window(heads, rulebook, Extent(least=most, most=most)),
                 class_bands=class_bands,
                 decided=decided,
                 always=rulebook.document.wake == "always",
@@ -233,7 +233,7 @@ class _Following:
             writes = writes_in_time(writes, trail.most_writes(view.now), trail.passed_over())
         return msgspec.structs.replace(plan, writes=[*self._lifts(rulebook), *writes])
 
-    def _window(self, front: PoolHeads, rulebook: Rulebook, *, waking: bool) -> tuple[list[Ranked], bool]:
+    def _window(self, heads: PoolHeads, rulebook: Rulebook, *, waking: bool) -> tuple[list[Ranked], bool]:
         """The jobs to label, in the wanted order, and whether starts are promised among them."""
         view, most = self._view, rulebook.document.window
         ahead = max(queue.able.labelled_ahead for queue in view.queues)
@@ -244,9 +244,9 @@ class _Following:
             self._remember(reserving=line)
             room = self._known.facts.running.largest(view.names)
             extent = Extent(least=labelled, across_queues=waking, most=most, room=room)
-            return self._take_window(front, rulebook, extent), False
+            return self._take_window(heads, rulebook, extent), False
         # All that may pass is looked at; not all of it is labelled.
-        whole = self._take_window(front, rulebook, Extent(least=most, most=most))
+        whole = self._take_window(heads, rulebook, Extent(least=most, most=most))
         window, reserving = planner.arrange(line, whole, more=labelled, now=view.wall)
         self._remember(reserving=reserving)
         return window, True
@@ -273,28 +273,28 @@ class _Following:
         self._remember(lifted=tuple(lifted))
         return writes
 
-    def _take_window(self, front: PoolHeads, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
+    def _take_window(self, heads: PoolHeads, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
         facts, left_alone = self._known.facts, self._known.expectations.leaves_alone
-        merged, waiting = self._view.merged(front, rulebook), front.waiting(facts.cluster)
-        window = take_front(merged.beginning, waiting, facts, extent, left_alone=left_alone)
+        merged, waiting = self._view.merged(heads, rulebook), heads.waiting(facts.cluster)
+        window = take_heads(merged.beginning, waiting, facts, extent, left_alone=left_alone)
         while not window.closed:
-            window = take_front(merged.deepen(), waiting, facts, extent, left_alone=left_alone)
+            window = take_heads(merged.deepen(), waiting, facts, extent, left_alone=left_alone)
         return window.jobs
 
-    def _decided(self, front: PoolHeads, rulebook: Rulebook) -> Callable[[JobState], int]:
+    def _decided(self, heads: PoolHeads, rulebook: Rulebook) -> Callable[[JobState], int]:
         """The state up to which a job's tenant's decision knew, by job."""
         cluster = self._known.facts.cluster
 
         def decided(job: JobState) -> int:
             shard = rulebook.shard_of(rulebook.tenant_of(job))
-            return front.decisions[shard].revision.get(cluster, 0)
+            return heads.decisions[shard].revision.get(cluster, 0)
 
         return decided
 
-    def _decided_by_shard(self, front: PoolHeads) -> list[int]:
+    def _decided_by_shard(self, heads: PoolHeads) -> list[int]:
         """The state that each shard's decision was made from, by shard."""
         cluster = self._known.facts.cluster
-        return [decision.revision.get(cluster, 0) for decision in front.decisions]
+        return [decision.revision.get(cluster, 0) for decision in heads.decisions]
 
     def _reserve_planner(self) -> ReservePlanner:
         view = self._view

@@ -9,8 +9,8 @@ from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.levels.ties import Tie
 
-type LinePlace = tuple[int, Tie]
-"""Place of a job in the frontend's line: the level, negated, and the tie. The lower goes first."""
+type LinePosition = tuple[int, Tie]
+"""Position of a job in the frontend's line: the level, negated, and the tie. The lower goes first."""
 
 
 class FrontendOrder:
@@ -78,5 +78,5 @@ class FrontendOrder:
             if job is not None and job.queue == queue and job.phase is Phase.WAITING:
                 yield job
 
-    def _stand(self, job: JobState, level: int) -> LinePlace:
+    def _stand(self, job: JobState, level: int) -> LinePosition:
         return -level, self._facts.tie(job)

@@ -1,6 +1,6 @@
 """Newcomers: jobs that came so lately that no decision can have placed them yet.
 
-The facts are always a little ahead of the decisions. A job that is in the facts and in no front stands, as far as a
+The facts are always a little ahead of the decisions. A job that is in the facts and among no heads stands, as far as a
 plan can tell, behind the window; had its frontend's tie put it before the window's last, the window would be lifted
 over it. Kueue's ties within one second are UIDs, so of jobs that arrive together every other one would cost such
 a write, only to be in the window itself a moment later. So nothing is lifted over a newcomer.
@@ -14,7 +14,7 @@ from fairlead_admitter.observe.facts import JobChange
 from fairlead_contracts.messages.state import JobState, Phase
 
 NEW_SECONDS = 1.0
-"""A job that no decision has placed after this long is not at the front. Far above a reaction, and a burst of arrivals
+"""A job that no decision has placed after this long is not among the heads. Far above a reaction, and a burst of arrivals
 stands by ties alone for so long at most."""
 
 type ShardOf = Callable[[JobState], int]

@@ -1,17 +1,17 @@
-"""Number of jobs of a queue's front that are labelled: as many as could start before the admitter reacts again.
+"""Number of a queue's heads that are labelled: as many as could start before the admitter reacts again.
 
 A label costs a write, and one that was given too early often another: the order changes while its job waits. So the
 window follows what is seen: the starts that fall into one reaction time, with a margin for their coming in bursts.
 Behind the window jobs go by the frontend's own order, for the moment that it takes to label them; what a burst takes
-out of turn there, counts as its tenants' use, and the next places make up for it.
+out of turn there, counts as its tenants' use, and the next positions make up for it.
 
 Measured on the demo's trace in virtual time, 25 to 40 starts a second, three seeds, reactions of 0.03 to 0.12 s: 1.5 to
-2.1 writes a start with the worst tenant 3.2 to 3.5 % off, against 2.3 to 3.7 writes and 2.5 to 3.1 % with 32 places
+2.1 writes a start with the worst tenant 3.2 to 3.5 % off, against 2.3 to 3.7 writes and 2.5 to 3.1 % with 32 positions
 always labelled. The most starts ever seen together, in place of their mean, label nearly all of the 32: one large job
 that ends is enough.
 
 Where jobs are woken one by one (see `waking`), labels matter to the frontend's own batch alone: to one that falls into the
-moment between a release and the wake-up. There as many places are labelled as start together on the mean; each more is a priority more
+moment between a release and the wake-up. There as many positions are labelled as start together on the mean; each more is a priority more
 that the batch tries one by one, and a try before it. On Kueue 0.19 the third try in a row that admits nobody is followed
 by a pause of 1 to 2 ms, the fourth by 4, the fifth by 7 (`pkg/util/wait`), and what comes free in such a pause of the batch
 goes to whoever is tried next.
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 LEAST = 4
-"""Places that are labelled however little starts."""
+"""Positions that are labelled however little starts."""
 LEAST_WHERE_WOKEN = 1
 """The same where a write of its own wakes the next job: only the frontend's batch reads what stands behind."""
 TOGETHER_SECONDS = 0.15
@@ -65,12 +65,12 @@ after it may still come before the batch. Four times as long where none of them 
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:
-    """Number of places to label.
+    """Number of positions to label.
 
     Args:
         starts: jobs of the pool that started within the last `STARTS_SECONDS`.
         reaction: seconds from a start to the levels that follow from it.
-        most: number of places that the policy allows (`window`).
+        most: number of positions that the policy allows (`window`).
         together: number of jobs that started together, where they are woken one by one; None elsewhere.
     """
     margin = MARGIN * starts / STARTS_SECONDS * reaction
@@ -152,11 +152,11 @@ class Pace:
         return self.late_by()
 
     def size(self, pool: str, most: int, *, woken: bool = False) -> int:
-        """Number of places of each queue of the pool to label now, at most `most`.
+        """Number of positions of each queue of the pool to label now, at most `most`.
 
         Args:
             pool: name of the pool.
-            most: number of places that the policy allows.
+            most: number of positions that the policy allows.
             woken: whether its jobs are woken one by one.
         """
         until = self._clock() - STARTS_SECONDS

@@ -39,14 +39,14 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 
 _NO_DOCUMENT = PolicyDocument(tenants=[])
-_LABELS = (WriteCause.FRONT, WriteCause.LEFT)
+_LABELS = (WriteCause.HEADS, WriteCause.LEFT)
 
 
 class PlanInputs(Protocol):
     """The facts that the planner looks at."""
 
     facts: ClusterFacts
-    fronts: DecisionGate
+    gate: DecisionGate
     policy: PolicyView
 
     def holders(self) -> Holders:
@@ -94,7 +94,7 @@ class Planner:
         self._wake_state = WakeState(clock.monotonic)
         self._merged: dict[str, tuple[float, MergedOrder]] = {}
         self._rules: dict[str, tuple[Rulebook, Mapping[str, int], PoolRules]] = {}
-        """Rules by which a pool's front was merged last, by pool, with the rulebook and the capacity that they were
+        """Rules by which a pool's heads were merged last, by pool, with the rulebook and the capacity that they were
         made from: rules name every tenant."""
         self._levers: dict[str, LeverName] = {}
         """Lever by which a pool's levels that stand were written, by pool."""
@@ -201,18 +201,18 @@ class Planner:
         queues = [facts.queues[name] for name in sorted(names)]
         rulebook = policy.rulebook
         leave = policy.leave(facts.cluster)
-        front: PoolHeads | Unsettled = Unsettled(doubt=Doubt.NO_POLICY)
+        heads: PoolHeads | Unsettled = Unsettled(doubt=Doubt.NO_POLICY)
         class_bands: list[ClassBand] = []
         if rulebook is not None:
-            front = self._known.fronts.settle(
+            heads = self._known.gate.settle(
                 pool,
                 shards=rulebook.document.shards,
                 policy=rulebook.revision,
                 holders=self._known.holders(),
             )
             class_bands = class_bands_by(rulebook.document, queues, facts.classes)
-            if not class_bands and isinstance(front, PoolHeads):
-                front = Unsettled(doubt=Doubt.NO_BAND)
+            if not class_bands and isinstance(heads, PoolHeads):
+                heads = Unsettled(doubt=Doubt.NO_BAND)
         return PoolView(
             pool=pool,
             queues=queues,
@@ -228,7 +228,7 @@ class Planner:
                 revocation=policy.revocation(facts.cluster),
                 dry_run=self._dry_run,
             ),
-            front=front,
+            heads=heads,
             class_bands=class_bands,
             known=self._seen,
             memory=PoolMemory(
@@ -238,24 +238,24 @@ class Planner:
             ),
             now=self._clock.monotonic(),
             wall=self._clock.wall(),
-            merged=lambda front, rulebook: self.merged(pool, front, rulebook),
+            merged=lambda heads, rulebook: self.merged(pool, heads, rulebook),
             dry_run=self._dry_run,
             writable=self._reservations.writable(),
             labels=self._labels.most(self.pace.starts()),
         )
 
-    def merged(self, pool: str, front: PoolHeads, rulebook: Rulebook) -> MergedOrder:
-        """The order of a pool's front at this instant, made once for all who ask in a turn.
+    def merged(self, pool: str, heads: PoolHeads, rulebook: Rulebook) -> MergedOrder:
+        """The order of a pool's heads at this instant, made once for all who ask in a turn.
 
         Past the aging cap it moves by time alone, so it is kept for a tick then.
         """
         now = self._clock.monotonic()
         made, known = self._merged.get(pool, (0.0, None))
-        same = known is not None and known.front.same_as(front)
+        same = known is not None and known.heads.same_as(heads)
         if known is not None and same and (now - made < self._tick or not known.moves_at(self._clock.wall())):
             return known
-        rules = self._rules_of(pool, rulebook, front.basis.capacity)
-        merged = MergedOrder(front, rules, self._clock.wall(), rulebook.document.window)
+        rules = self._rules_of(pool, rulebook, heads.basis.capacity)
+        merged = MergedOrder(heads, rules, self._clock.wall(), rulebook.document.window)
         self._merged[pool] = (now, merged)
         return merged
 

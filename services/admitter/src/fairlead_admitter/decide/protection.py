@@ -96,5 +96,11 @@ class Protection:
 def _lift(job: JobState, top: int) -> LevelWrite:
     in_no_line = (job.queue_time, job.uid)  # it runs
     return LevelWrite(
-        job=job, before=job.level, level=top, rank=GONE, place=None, tie=in_no_line, cause=WriteCause.PROTECT
+        job=job,
+        before=job.level,
+        level=top,
+        rank=GONE,
+        position=None,
+        tie=in_no_line,
+        cause=WriteCause.PROTECT,
     )

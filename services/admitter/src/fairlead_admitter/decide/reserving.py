@@ -68,7 +68,7 @@ class ReservedPool(msgspec.Struct, frozen=True):
 
     standing: ReservationState
     ranked: dict[str, Ranked] = {}
-    """The head, a recalled one too, and those that pass: they keep their place though the order may put them out of sight."""
+    """The head, a recalled one too, and those that pass: they keep their position though the order may put them out of sight."""
     wake: Micros | None = None
 
 
@@ -209,7 +209,7 @@ class ReservePlanner:
         Args:
             line: the pool's queue.
             known: the pool's order as far as it is known, of this queue.
-            more: number of places behind the head that are labelled, too.
+            more: number of positions behind the head that are labelled, too.
             now: the instant.
         """
         ranked, found = self._decide(line, known, now)
@@ -234,7 +234,7 @@ class ReservePlanner:
         return ranked, found
 
     def _out_of_sight(self, line: ReservedQueue, known: Sequence[Ranked]) -> Iterator[Ranked]:
-        """Yields jobs that were promised something, and stand in no front of the order any more.
+        """Yields jobs that were promised something, and are among no heads of the order any more.
 
         Where nothing is remembered, each job that carries a level may be one: a predecessor wrote it.
         """
@@ -245,7 +245,7 @@ class ReservePlanner:
             job = self._facts.job(uid)
             if uid not in seen and job is not None and job.phase is Phase.WAITING:
                 one = ranked.get(uid)
-                yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.place, job)
+                yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.position, job)
 
     def _before(self, line: ReservedQueue, scene: ReserveInputs) -> ReservationState:
         """The reservation that was decided before."""

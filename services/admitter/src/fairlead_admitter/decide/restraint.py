@@ -199,7 +199,7 @@ class Restraint:
             before=standing,
             level=level,
             rank=woken.rank,
-            place=woken.place,
+            position=woken.position,
             tie=self._facts.tie(woken.job),
             cause=WriteCause.WAKE,
             drifted=self._expectations.drifted(woken.job.uid),
@@ -219,7 +219,7 @@ class Restraint:
         given = set[int]()
         for write in plan.writes:
             uid = write.job.uid
-            if uid not in inside or write.cause is not WriteCause.FRONT:
+            if uid not in inside or write.cause is not WriteCause.HEADS:
                 continue
             class_band = self._class_band_of(uid, class_bands)
             band = planning_band(class_band.band)

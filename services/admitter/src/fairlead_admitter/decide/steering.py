@@ -18,7 +18,7 @@ from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.queued_jobs import QueuedJobs
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_band_plan import LevelChange, plan_class_bands
 from fairlead_policy.levels.class_bands import ClassBand
@@ -34,7 +34,7 @@ _OUT_OF_BAND_JOBS = 1_000
 class WriteCause(enum.StrEnum):
     """The cause for which a level is written."""
 
-    FRONT = "front"
+    HEADS = "front"
     """The job is in the window."""
     LEFT = "left"
     """The job is not in the window any more, and would stand in front of some that are."""
@@ -55,26 +55,26 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     before: int
     level: int
     rank: int
-    """Place in the pool's merged front, from 0; GONE for a job outside of the window."""
-    place: Place | None
+    """Rank among the pool's merged heads, from 0; GONE for a job outside of the window."""
+    position: Position | None
     tie: Tie
     """The rank of the job among those of its level, as the frontend has them in line."""
-    cause: WriteCause = WriteCause.FRONT
+    cause: WriteCause = WriteCause.HEADS
     drifted: bool = False
     """Whether it repairs what another writer did."""
 
     @property
     def because(self) -> str:
         """The reason in words, for the event log."""
-        if self.place is None or self.cause is WriteCause.WAKE:
+        if self.position is None or self.cause is WriteCause.WAKE:
             return _BECAUSE[self.cause]
-        place = self.place
-        tag = "without bound" if place.unbounded else f"{place.tag:.6g}"
-        return f"place {self.rank}: class {place.job_class}, tag {tag} by {place.dominant or 'nothing'}"
+        position = self.position
+        tag = "without bound" if position.unbounded else f"{position.tag:.6g}"
+        return f"place {self.rank}: class {position.job_class}, tag {tag} by {position.dominant or 'nothing'}"
 
 
 _BECAUSE = {
-    WriteCause.FRONT: "at the front",
+    WriteCause.HEADS: "at the front",
     WriteCause.LEFT: "not at the front any more: back to the default level",
     WriteCause.OUT_OF_BAND: "stands above its class: its priority class was not granted to it",
     WriteCause.RELEASE: "levels are taken away here: back to the level that it has when nobody steers",
@@ -130,7 +130,7 @@ def steer(
 def lower(
     uids: Iterable[str], facts: ClusterFacts, expectations: Expectations, class_bands: Sequence[ClassBand]
 ) -> SteeringPlan:
-    """The writes that take the levels of a few queued jobs away, whatever the order is: their places are theirs no more."""
+    """The writes that take the levels of a few queued jobs away, whatever the order is: their positions are theirs no more."""
     writes = []
     for uid in uids:
         job, job_class = facts.job(uid), facts.job_class(uid)
@@ -145,7 +145,7 @@ def lower(
                     before=before,
                     level=floor,
                     rank=GONE,
-                    place=None,
+                    position=None,
                     tie=facts.tie(job),
                     cause=WriteCause.LEFT,
                     drifted=expectations.drifted(uid),
@@ -181,7 +181,7 @@ def take_back(
             before=expectations.level_of(job),
             level=facts.unsteered(job),
             rank=GONE,
-            place=None,
+            position=None,
             tie=facts.tie(job),
             cause=WriteCause.RELEASE,
             drifted=expectations.drifted(job.uid),
@@ -297,9 +297,9 @@ class _Queued:
             before=change.before,
             level=change.level,
             rank=GONE if ranked is None else ranked.rank,
-            place=None if ranked is None else ranked.place,
+            position=None if ranked is None else ranked.position,
             tie=self._facts.tie(job),
-            cause=outside if ranked is None else WriteCause.FRONT,
+            cause=outside if ranked is None else WriteCause.HEADS,
             drifted=self._expectations.drifted(change.uid),
         )
 

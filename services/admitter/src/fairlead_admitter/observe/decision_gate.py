@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.messages.decisions import Basis, Decision, Front, Place
+from fairlead_contracts.messages.decisions import Basis, Decision, Position, QueueHeads
 from fairlead_contracts.messages.members import MemberLease
 
 
@@ -67,10 +67,10 @@ class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecisionOrigin(NamedTuple):
-    """The decision that placed a job, and the front that it placed it in."""
+    """The decision that a job's position comes from, and the heads that it is among."""
 
     decision: Decision
-    front: Front
+    heads: QueueHeads
 
 
 class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,27 +80,27 @@ class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...]
 
     def same_as(self, other: "PoolHeads") -> bool:
-        """Whether it is made of the very same decisions. Comparing their thousands of places would cost a merge."""
+        """Whether it is made of the very same decisions. Comparing their thousands of positions would cost a merge."""
         return len(self.decisions) == len(other.decisions) and all(
             mine is its for mine, its in zip(self.decisions, other.decisions, strict=True)
         )
 
-    def parts(self) -> list[tuple[DecisionOrigin, list[Place]]]:
-        """The places of every queue's front of every shard, and where they come from: the parts of one merge."""
+    def parts(self) -> list[tuple[DecisionOrigin, list[Position]]]:
+        """The positions of every queue's heads of every shard, and where they come from: the parts of one merge."""
         return [
-            (DecisionOrigin(decision, front), front.places)
+            (DecisionOrigin(decision, heads), heads.positions)
             for decision in self.decisions
-            for front in decision.fronts
-            if front.places
+            for heads in decision.queue_heads
+            if heads.positions
         ]
 
     def waiting(self, cluster: str) -> dict[str, int]:
-        """Number of jobs that wait in each queue of the cluster, in its fronts or behind them; without flavorless ones."""
+        """Number of jobs that wait in each queue of the cluster, among its heads or behind them; without flavorless ones."""
         waiting: dict[str, int] = {}
         for decision in self.decisions:
-            for front in decision.fronts:
-                if front.cluster == cluster and not front.flavorless:
-                    waiting[front.queue] = waiting.get(front.queue, 0) + front.waiting
+            for heads in decision.queue_heads:
+                if heads.cluster == cluster and not heads.flavorless:
+                    waiting[heads.queue] = waiting.get(heads.queue, 0) + heads.waiting
         return waiting
 
 

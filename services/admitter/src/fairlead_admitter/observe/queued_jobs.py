@@ -1,6 +1,6 @@
 """The queued jobs of one class in one queue, by the level that they have.
 
-Jobs share few levels: the default, those of the labelled front, and the values of priority classes. So a pass looks
+Jobs share few levels: the default, those of the labelled heads, and the values of priority classes. So a pass looks
 at the first jobs of each level and never at all jobs.
 """
 

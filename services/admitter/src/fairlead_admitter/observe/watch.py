@@ -106,7 +106,7 @@ class Watch:
 
     def __init__(self, bus: Bus, cluster: str, wake: asyncio.Event) -> None:
         self.facts = ClusterFacts(cluster)
-        self.fronts = DecisionGate()
+        self.gate = DecisionGate()
         self.policy = PolicyView()
         self.roster = Roster(bus, wake=wake, each_renewal=False)
         self._bus = bus
@@ -132,7 +132,7 @@ class Watch:
             stamp=lambda state: state.stamp,
             belongs=is_stated_at,
         )
-        # No stamp here: a claim doesn't know its epoch yet. `fronts` drops what comes from the past.
+        # No stamp here: a claim doesn't know its epoch yet. `gate` drops what comes from the past.
         self._decisions: Mirror[Decision] = Mirror(
             bus,
             stream=topology.DECISION,
@@ -253,10 +253,10 @@ class Watch:
         for subject, decision in self._decisions.take().changed.items():
             if decision is None:
                 if subject in self._shards:
-                    self.fronts.withdraw(*self._shards.pop(subject))
+                    self.gate.withdraw(*self._shards.pop(subject))
             else:
                 self._shards[subject] = (decision.pool, decision.shard)
-                judged.append((decision, self.fronts.accept(decision)))
+                judged.append((decision, self.gate.accept(decision)))
         if self.intake_known():
             self._known.set()
         news, self._replayed = self._replayed, self._replayed or state.complete
@@ -273,7 +273,7 @@ class Watch:
         """Forgets decisions where their stream was made anew: epochs are its sequences, and begin again."""
         created = self._decisions.stream_created
         if self._decision_stream_created and created != self._decision_stream_created:
-            self.fronts = DecisionGate()
+            self.gate = DecisionGate()
             self._log.warning("the decision stream was made anew: epochs begin again")
         self._decision_stream_created = created
 

@@ -57,7 +57,7 @@ class AdherenceInputs(Protocol):
     """The facts that are looked at: the cluster's, the decisions, the policy."""
 
     facts: ClusterFacts
-    fronts: DecisionGate
+    gate: DecisionGate
     policy: PolicyView
 
     def holders(self) -> Holders:
@@ -96,11 +96,11 @@ class AdherenceRecord:
 
 
 class _Order:
-    """A front, and the jobs in its order once they are asked for."""
+    """Heads, and the jobs in their order once they are asked for."""
 
-    def __init__(self, at: float, front: PoolHeads) -> None:
+    def __init__(self, at: float, heads: PoolHeads) -> None:
         self.at = at
-        self.front = front
+        self.heads = heads
         self.merged: MergedOrder | None = None
 
 
@@ -150,7 +150,7 @@ class AdherenceWatch:
     Args:
         watch: tells what is seen.
         record: the metrics.
-        merge: the order of a pool's front.
+        merge: the order of a pool's heads.
         clock: microseconds since the Unix epoch.
     """
 
@@ -290,7 +290,7 @@ class AdherenceWatch:
             for change in changes
             if change.before is None and change.after is not None
         }
-        fresh = self._note_front(name, pool, seen.at, rulebook)
+        fresh = self._note_heads(name, pool, seen.at, rulebook)
         states = [self._facts.queues[queue] for queue in sorted(queues)]
         quiet = states == pool.queues and not (changes or fresh or pool.adherence.stands_idle)
         pool.queues = states
@@ -327,22 +327,22 @@ class AdherenceWatch:
             pool.unjudged[why] += jobs
             self._record.unjudged.labels(name, why).inc(jobs)
 
-    def _note_front(self, name: str, pool: _PoolAdherence, at: float, rulebook: Rulebook) -> bool:
+    def _note_heads(self, name: str, pool: _PoolAdherence, at: float, rulebook: Rulebook) -> bool:
         """Keeps the orders by which somebody may still act; returns whether there is a new one."""
-        front = self._watch.fronts.settle(
+        heads = self._watch.gate.settle(
             name,
             shards=rulebook.document.shards,
             policy=rulebook.revision,
             holders=self._watch.holders(),
         )
-        if isinstance(front, Unsettled):
+        if isinstance(heads, Unsettled):
             if at - pool.settled >= REACTION_SECONDS:
                 pool.orders.clear()
             return False
         pool.settled = at
-        fresh = not pool.orders or not pool.orders[-1].front.same_as(front)
+        fresh = not pool.orders or not pool.orders[-1].heads.same_as(heads)
         if fresh:
-            pool.orders.append(_Order(at, front))
+            pool.orders.append(_Order(at, heads))
         # Nobody acts any more by an order that the next one replaced so long ago.
         while len(pool.orders) > 1 and at - pool.orders[1].at >= REACTION_SECONDS:
             pool.orders.popleft()
@@ -359,11 +359,11 @@ class AdherenceWatch:
     ) -> list[JobState]:
         """The waiting jobs of this cluster in an order, with those that were just admitted where they stood."""
         if order.merged is None:
-            order.merged = self._merge(name, order.front, rulebook)
+            order.merged = self._merge(name, order.heads, rulebook)
         started = {job.uid for job in admitted}
         found: dict[str, JobState] = {}
-        for place in order.merged.beginning.places:
-            job = self._facts.job(place.uid)
+        for position in order.merged.beginning.positions:
+            job = self._facts.job(position.uid)
             if job is None or job.queue not in queues:
                 continue
             if job.phase is Phase.WAITING or job.uid in started:

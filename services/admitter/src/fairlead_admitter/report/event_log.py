@@ -86,7 +86,7 @@ class LevelEvents:
             id=f"level-{job.uid}-{mark}",
             at=datetime.now(UTC),
             cluster=job.cluster,
-            tenant=write.place.tenant if write.place is not None else self._policy.tenant_of(job),
+            tenant=write.position.tenant if write.position is not None else self._policy.tenant_of(job),
             scope=job.scope,
             job=job.id,
             uid=job.uid,

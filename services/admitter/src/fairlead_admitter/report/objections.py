@@ -1,6 +1,6 @@
 """Objections to a job as it is, told so that its author can put it right. Pure: facts in, objections out.
 
-An objection stops no job: each is ordered by what holds. But nobody looks in a policy for the reason of a low place.
+An objection stops no job: each is ordered by what holds. But nobody looks in a policy for the reason of a low position.
 """
 
 import enum

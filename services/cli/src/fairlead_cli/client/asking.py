@@ -21,7 +21,7 @@ from fairlead_contracts.messages.questions import (
     Explanation,
     QueueQuestion,
     QueueReply,
-    RankedPlace,
+    RankedPosition,
     TenantsQuestion,
 )
 from fairlead_contracts.messages.state import job_name
@@ -46,9 +46,9 @@ async def show_queue(
             reply, tenant=tenant, columns=columns, style=styled, approvals=form == "wide"
         ),
         names=(
-            _full_name(one.place.scope, one.place.id, one.owner)
+            _full_name(one.position.scope, one.position.id, one.owner)
             for pool in reply.pools
-            for one in pool.places
+            for one in pool.positions
         ),
     )
 
@@ -99,21 +99,21 @@ async def _dated(bus: Bus, found: Explanation) -> Explanation:
 
 async def _with_dates(bus: Bus, reply: QueueReply) -> QueueReply:
     """The same of all jobs of an order."""
-    if not any(one.approved for pool in reply.pools for one in pool.places):
+    if not any(one.approved for pool in reply.pools for one in pool.positions):
         return reply
     if (history := await _history(bus)) is None:
         return reply
     pools = [
-        msgspec.structs.replace(pool, places=[_dated_place(one, history) for one in pool.places])
+        msgspec.structs.replace(pool, positions=[_dated_position(one, history) for one in pool.positions])
         for pool in reply.pools
     ]
     return msgspec.structs.replace(reply, pools=pools)
 
 
-def _dated_place(one: RankedPlace, history: "GrantHistory") -> RankedPlace:
+def _dated_position(one: RankedPosition, history: "GrantHistory") -> RankedPosition:
     if one.approved is None:
         return one
-    since = history.since({one.place.id, one.place.uid})
+    since = history.since({one.position.id, one.position.uid})
     return msgspec.structs.replace(one, approved=msgspec.structs.replace(one.approved, since=since))
 
 

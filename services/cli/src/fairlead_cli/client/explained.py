@@ -17,7 +17,7 @@ from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
 from fairlead_contracts.base import figures
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity, short_resource
-from fairlead_contracts.messages.decisions import Place, TenantShare
+from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.messages.explanations import RoomForecast
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
 from fairlead_contracts.messages.state import job_name
@@ -55,19 +55,19 @@ def headline(found: Explanation) -> str:
     # Nobody stands before the first: its tenant's share is not what it waits for.
     stands = () if found.divide_by or not found.rank else _how_its_tenant_stands(found)
     clauses = [*_what_is_short(found), *stands]
-    place = f"Waiting, {_ordinal(found.rank + 1)} of {found.waiting}"
-    return f"{place}: {'; '.join(clauses)}." if clauses else f"{place}."
+    position = f"Waiting, {_ordinal(found.rank + 1)} of {found.waiting}"
+    return f"{position}: {'; '.join(clauses)}." if clauses else f"{position}."
 
 
 def _what_is_short(found: Explanation) -> Iterator[str]:
-    room = None if found.prospects is None else found.prospects.room
+    room = None if found.what_if is None else found.what_if.room
     if found.never:
         yield "no node of its cluster can hold it, even empty"
     elif found.no_room and room is not None and not room.missing:
         yield "its pool has quota for it, but its nodes or cards have no room"
         return
-    elif room is not None and found.place is not None:
-        yield _needs(room, found.place.demand)
+    elif room is not None and found.position is not None:
+        yield _needs(room, found.position.demand)
     elif found.no_quota:
         yield "its pool has not enough quota left"
     if found.no_room:
@@ -154,7 +154,7 @@ def _other_names(found: Explanation, name: str) -> str:
 
 def _no_quota(found: Explanation) -> list[str]:
     """The quota that is short, unless the reasons tell it better: how much is, and who holds it."""
-    room = None if found.prospects is None else found.prospects.room
+    room = None if found.what_if is None else found.what_if.room
     return found.no_quota if room is None or not room.missing else []
 
 
@@ -163,8 +163,8 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
     yield from _where_it_waits(found)
     if found.rank is not None:
         yield "place", f"{found.rank + 1} of {found.waiting}"
-    if found.place is not None:
-        yield from _facts_of_place(found, found.place, now, verbose=verbose)
+    if found.position is not None:
+        yield from _facts_of_position(found, found.position, now, verbose=verbose)
     else:
         yield "waited", figures.duration(found.waited_seconds)
         if found.approved is not None:
@@ -202,15 +202,15 @@ def _where_it_waits(found: Explanation) -> Iterator[tuple[str, str]]:
         yield "queue", f"{found.queue}, pool {found.pool}"
 
 
-def _facts_of_place(
-    found: Explanation, place: Place, now: datetime, *, verbose: bool
+def _facts_of_position(
+    found: Explanation, position: Position, now: datetime, *, verbose: bool
 ) -> Iterator[tuple[str, str]]:
-    yield "class", place.job_class if found.approved is None else approval_in_words(found.approved)
-    yield "asks for", demand(place.demand)
-    yield "waited", figures.duration(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
+    yield "class", position.job_class if found.approved is None else approval_in_words(found.approved)
+    yield "asks for", demand(position.demand)
+    yield "waited", figures.duration(max(0.0, to_seconds(from_datetime(now) - position.submitted)))
     if verbose:
-        yield "start tag", f"{place.tag:.6f} ({short_resource(place.dominant) or 'no resource'})"
-        yield "key", f"{place.key:.6f}"
+        yield "start tag", f"{position.tag:.6f} ({short_resource(position.dominant) or 'no resource'})"
+        yield "key", f"{position.key:.6f}"
 
 
 def _tenant_share_in_words(standing: TenantShare, *, by_weight: bool) -> str:

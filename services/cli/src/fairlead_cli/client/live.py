@@ -5,14 +5,14 @@ from collections import deque
 from collections.abc import Iterator
 
 from fairlead_cli.client.marks import steering_lines
-from fairlead_cli.client.tables import NARROW_COLUMNS, WIDE_COLUMNS, places_lines, tenants_lines
+from fairlead_cli.client.tables import NARROW_COLUMNS, WIDE_COLUMNS, position_lines, tenants_lines
 from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.messages.questions import QueueReply, TenantsReply
 
 WINDOW_SECONDS = 10.0
 """Seconds over which throughput is a mean."""
-_FEWEST_PLACES, _MOST_PLACES = 5, 30
+_FEWEST_POSITIONS, _MOST_POSITIONS = 5, 30
 _OTHER_LINES = 20
 """Lines of a frame that hold no jobs: titles, table heads and a pool's usual tenants."""
 ORDER_RULE = "Class first; then the tenant that has less of its part. Waiting makes up for a part of it."
@@ -54,9 +54,9 @@ class Pulse:
         )
 
 
-def places_that_fit(height: int) -> int:
+def positions_that_fit(height: int) -> int:
     """The number of next jobs for which a terminal of so many lines has room."""
-    return max(_FEWEST_PLACES, min(_MOST_PLACES, height - _OTHER_LINES))
+    return max(_FEWEST_POSITIONS, min(_MOST_POSITIONS, height - _OTHER_LINES))
 
 
 def dashboard(
@@ -68,7 +68,7 @@ def dashboard(
     columns: int = WIDE_COLUMNS,
     style: Style = unstyled,
 ) -> str:
-    """A frame of the live view: tenants, the next jobs with the reason for their place, throughput.
+    """A frame of the live view: tenants, the next jobs with the reason for their position, throughput.
 
     `columns` is the width of the terminal.
     """
@@ -86,10 +86,10 @@ def _pool_lines(tenants: TenantsReply, queue: QueueReply | None, columns: int, s
         yield style(f"pool {pool.pool}", "bold")
         yield from steering_lines(pool.steering, columns=columns, style=style)
         yield from tenants_lines(pool, columns=columns, style=style)
-        if (line := waiting.get(pool.pool)) is not None and line.places and queue is not None:
+        if (line := waiting.get(pool.pool)) is not None and line.positions and queue is not None:
             rule = f"  {style(ORDER_RULE, 'dim')}" if columns >= NARROW_COLUMNS else ""
             yield ""
             yield style(f"next of {line.waiting} waiting", "bold") + rule
-            yield from places_lines(
-                line.places, queue.at, columns=columns, style=style, by_weight=bool(line.divide_by)
+            yield from position_lines(
+                line.positions, queue.at, columns=columns, style=style, by_weight=bool(line.divide_by)
             )

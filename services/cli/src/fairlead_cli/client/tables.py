@@ -20,10 +20,10 @@ from fairlead_contracts.messages.questions import (
     PoolQueue,
     PoolTenants,
     QueueReply,
-    RankedPlace,
+    RankedPosition,
     TenantLine,
     TenantsReply,
-    UnplacedJob,
+    UnrankedJob,
 )
 from fairlead_contracts.messages.state import job_name
 
@@ -71,13 +71,13 @@ def _pools_lines(
     if not reply.pools:
         yield from _no_pools(reply, columns, style)
     elif not any(pool.waiting for pool in reply.pools):
-        unplaced = reply.nowhere or any(pool.unplaced for pool in reply.pools)
-        yield "Nobody waits in line." if unplaced else "Nobody waits."
+        unranked = reply.nowhere or any(pool.unranked for pool in reply.pools)
+        yield "Nobody waits in line." if unranked else "Nobody waits."
         for pool in reply.pools:
             yield from _idle_lines(pool, columns, style)
     else:
         for pool in reply.pools:
-            if pool.waiting or pool.unplaced:
+            if pool.waiting or pool.unranked:
                 yield from _queue_lines(pool, reply.at, tenant, columns, style)
                 yield from _approval_lines(pool, columns) if approvals else ()
 
@@ -91,10 +91,10 @@ def _no_pools(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
 
 def _idle_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
     """The lines of a pool in which nobody waits: what would be in the way if somebody did."""
-    if pool.unplaced or any(one.withheld or one.unheard or one.untaken for one in pool.steering):
+    if pool.unranked or any(one.withheld or one.unheard or one.untaken for one in pool.steering):
         yield style(f"pool {pool.pool}", "bold")
         yield from steering_lines(pool.steering, columns=columns, style=style)
-    yield from _unplaced_lines(pool, columns, style)
+    yield from _unranked_lines(pool, columns, style)
     yield from _silences(pool, columns, style)
 
 
@@ -103,43 +103,43 @@ def _queue_lines(
 ) -> Iterator[str]:
     yield f"{style(f'pool {pool.pool}', 'bold')}: {pool.waiting} waiting"
     yield from steering_lines(pool.steering, columns=columns, style=style)
-    if pool.places or (tenant is None and pool.waiting):
-        yield from places_lines(
-            pool.places, now, columns=columns, style=style, by_weight=bool(pool.divide_by)
+    if pool.positions or (tenant is None and pool.waiting):
+        yield from position_lines(
+            pool.positions, now, columns=columns, style=style, by_weight=bool(pool.divide_by)
         )
-    if pool.places and columns >= NARROW_COLUMNS:
-        in_a_tree = any(one.place.top for one in pool.places)
+    if pool.positions and columns >= NARROW_COLUMNS:
+        in_a_tree = any(one.position.top for one in pool.positions)
         of_the_top = f"share then, {'weight' if pool.divide_by else 'entitled'}{_IN_A_TREE}"
         yield style(wrapped(of_the_top if in_a_tree else _SHARE_THEN, columns), "dim")
     # A scorer of an earlier release counts the pool's jobs alone.
-    more = pool.more or (pool.waiting - len(pool.places) if tenant is None else 0)
+    more = pool.more or (pool.waiting - len(pool.positions) if tenant is None else 0)
     of_whom = "" if tenant is None else f" of {tenant}"
-    if tenant is not None and not pool.places:
+    if tenant is not None and not pool.positions:
         yield style(f"No job of {tenant} waits here.", "dim")
     if more > 0:
         yield style(wrapped(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", columns), "dim")
-    yield from _unplaced_lines(pool, columns, style)
+    yield from _unranked_lines(pool, columns, style)
     yield from _silences(pool, columns, style)
 
 
 def _approval_lines(pool: PoolQueue, columns: int) -> Iterator[str]:
     """The approvals: who granted a class to which job, when and why."""
-    for one in pool.places:
+    for one in pool.positions:
         if one.approved is not None:
-            job = f"{one.place.scope}/{job_name(one.place.id, one.owner)}"
+            job = f"{one.position.scope}/{job_name(one.position.id, one.owner)}"
             yield wrapped(
                 f"{job} is {approval_in_words(one.approved)}", columns, indent="  · ", hanging="    "
             )
 
 
-def _unplaced_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
+def _unranked_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
     """Jobs that do not run and stand in no line: how many, and why the first of them."""
-    if pool.unplaced:
-        jobs = "1 job does" if pool.unplaced == 1 else f"{pool.unplaced} jobs do"
-        has = "has" if pool.unplaced == 1 else "have"
+    if pool.unranked:
+        jobs = "1 job does" if pool.unranked == 1 else f"{pool.unranked} jobs do"
+        has = "has" if pool.unranked == 1 else "have"
         told = f"{jobs} not run now, and {has} no place in this order:"
         yield style(wrapped(told, columns), "yellow")
-        yield from _first_lines(pool.unplaced, pool.unplaced_first, columns, style)
+        yield from _first_lines(pool.unranked, pool.unranked_first, columns, style)
 
 
 def _nowhere_lines(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _nowhere_lines(reply: QueueReply, columns: int, style: Style) -> Iterator[st
         yield from _first_lines(reply.nowhere, reply.nowhere_first or [], columns, style)
 
 
-def _first_lines(count: int, first: Sequence[UnplacedJob], columns: int, style: Style) -> Iterator[str]:
+def _first_lines(count: int, first: Sequence[UnrankedJob], columns: int, style: Style) -> Iterator[str]:
     for one in first:
         yield wrapped(f"{one.job}: {one.why}", columns, indent="  · ", hanging="    ")
     if (more := count - sum(one.tasks for one in first)) > 0:
@@ -160,13 +160,13 @@ def _first_lines(count: int, first: Sequence[UnplacedJob], columns: int, style: 
 def _how_to_see_more(pool: PoolQueue) -> str:
     if pool.most is None:
         return "--limit N shows more"
-    if len(pool.places) < pool.most:
+    if len(pool.positions) < pool.most:
         return f"--limit N shows up to {pool.most}"
     return f"an answer holds at most {pool.most}: `fairlead snapshot`, then `fairlead order`, lists all"
 
 
-def places_lines(
-    places: list[RankedPlace],
+def position_lines(
+    positions: list[RankedPosition],
     now: datetime,
     *,
     columns: int = WIDE_COLUMNS,
@@ -178,27 +178,27 @@ def places_lines(
     A terminal of less than `NARROW_COLUMNS` shows no demand and no shares, one of less than `SLIM_COLUMNS` no class.
     """
     # Of the first alone there is nothing to tell; else no reason is one of a scorer of an earlier release.
-    told = any(ranked.why for ranked in places) or not any(ranked.rank for ranked in places)
-    shown: list[_Shown[RankedPlace]] = [
+    told = any(ranked.why for ranked in positions) or not any(ranked.rank for ranked in positions)
+    shown: list[_Shown[RankedPosition]] = [
         (Column("#", right=True), lambda one: str(one.rank + 1)),
-        (Column("job", is_name=True), lambda one: job_name(one.place.id, one.owner)),
-        (Column("tenant"), lambda one: one.place.tenant),
+        (Column("job", is_name=True), lambda one: job_name(one.position.id, one.owner)),
+        (Column("tenant"), lambda one: one.position.tenant),
     ]
     if columns >= SLIM_COLUMNS:
         shown.append((Column("class"), _class))
     if columns >= NARROW_COLUMNS:
         divisor = Column("weight" if by_weight else "entitled", right=True)
         shown += [
-            (Column("asks for"), lambda one: demand(one.place.demand)),
+            (Column("asks for"), lambda one: demand(one.position.demand)),
             (Column("share then", right=True), lambda one: "∞" if one.share is None else multiple(one.share)),
             (divisor, lambda one: f"{one.entitled:g}" if by_weight else _part(one.entitled)),
         ]
     why = "the one above goes first because" if told else "why here: its tenant"
     shown += [
-        (Column("waited", right=True), lambda one: waited(one.place, now)),
+        (Column("waited", right=True), lambda one: waited(one.position, now)),
         (Column(why, wraps=True), lambda one: Piece(_why(one, told=told, by_weight=by_weight), "dim")),
     ]
-    yield from _table(shown, places, columns, style)
+    yield from _table(shown, positions, columns, style)
 
 
 def _table[T](shown: Sequence[_Shown[T]], rows: Iterable[T], columns: int, style: Style) -> Iterator[str]:
@@ -210,12 +210,12 @@ def _part(entitled: float) -> str:
     return f"{entitled:.1%}" if entitled else "-"
 
 
-def _why(ranked: RankedPlace, *, told: bool, by_weight: bool) -> str:
+def _why(ranked: RankedPosition, *, told: bool, by_weight: bool) -> str:
     if ranked.why:
         return ranked.why
     if not told:
-        return reason(ranked.place, relative=not by_weight)
-    at = reason(ranked.place, relative=not by_weight)
+        return reason(ranked.position, relative=not by_weight)
+    at = reason(ranked.position, relative=not by_weight)
     return "first" if ranked.rank == 0 else f"(its tenant {at})"
 
 
@@ -323,7 +323,7 @@ def _shards(count: int) -> str:
     return "1 shard" if count == 1 else f"{count} shards"
 
 
-def _class(ranked: RankedPlace) -> Piece:
-    job_class, approved = ranked.place.job_class, ranked.approved
+def _class(ranked: RankedPosition) -> Piece:
+    job_class, approved = ranked.position.job_class, ranked.approved
     by = "" if approved is None else f" (by {approved.by or 'an operator'})"
     return Piece(f"{job_class}{by}", "bold red" if job_class == "urgent" else "")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fairlead_bus import Bus, Follower
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
+from fairlead_cli.client.live import Pulse, dashboard, positions_that_fit
 from fairlead_cli.console import Style, coloured, output, unstyled, write_line
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_cli.signals import happens
@@ -69,11 +69,11 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     queue: QueueReply | None = None
 
 
-async def look(bus: Bus, *, places: int, pool: str | None = None) -> Look:
+async def look(bus: Bus, *, positions: int, pool: str | None = None) -> Look:
     """Ask for tenants and for the next jobs, so many of each pool."""
     try:
         tenants = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
-        queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=places), QUEUE_REPLY)
+        queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=positions), QUEUE_REPLY)
     except NoScorerAnswersError:
         return Look()
     return Look(tenants=tenants, queue=queue)
@@ -125,7 +125,7 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
         )
 
     async with connected(nats) as bus, events(bus, pulse.take):
-        first = await look(bus, places=places_that_fit(console.height), pool=pool)
+        first = await look(bus, positions=positions_that_fit(console.height), pool=pool)
         if not console.is_terminal:
             write_line(frame(first, unstyled))
             return
@@ -136,5 +136,5 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
             ) as live,
         ):
             while not await happens(end, within=every):
-                found = await look(bus, places=places_that_fit(console.height), pool=pool)
+                found = await look(bus, positions=positions_that_fit(console.height), pool=pool)
                 live.update(Text.from_ansi(frame(found, coloured)), refresh=True)

@@ -1,4 +1,4 @@
-"""Places, shares and durations in words."""
+"""Positions, shares and durations in words."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import base_units, format_quantity, quantity_format, short_resource
 from fairlead_contracts.frontend.cards import PER_VGPU
 from fairlead_contracts.frontend.marks import GANG_FIT
-from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, UnboundedBy
 from fairlead_contracts.messages.questions import Adherence, Approval, Promised, Steering
 
 _MOST_PASSING = 5
@@ -68,30 +68,32 @@ def ahead_in_words(ahead: Sequence[tuple[str, int]]) -> str:
     return ", ".join(parts)
 
 
-def waited(place: Place, now: datetime) -> str:
+def waited(position: Position, now: datetime) -> str:
     """The time that a job has waited, in words."""
-    return duration(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
+    return duration(max(0.0, to_seconds(from_datetime(now) - position.submitted)))
 
 
-def reason(place: Place, counts_as: EffectiveJob | Place | None = None, *, relative: bool = True) -> str:
-    """The reason for a job's place within its class: what its tenant stands at before it.
+def reason(
+    position: Position, counts_as: EffectiveJob | Position | None = None, *, relative: bool = True
+) -> str:
+    """The reason for a job's position within its class: what its tenant stands at before it.
 
     Reads on from "its tenant", which heads the column. Pools are shared between top-level tenants: of one below such a
     one, that is named.
 
     Args:
-        place: the job's.
+        position: the job's.
         counts_as: the job by whose terms it counts now, itself or another, where that is known to whoever asks.
         relative: whether tags are of parts; else they are shares over weights.
     """
-    at = tree_reason(place.top, _at(place, relative=relative))
-    if place.within or place.position or place.blocked:
-        return "; ".join([at, *_held_back(place, counts_as)])
+    at = tree_reason(position.top, _at(position, relative=relative))
+    if position.within or position.own_rank or position.blocked:
+        return "; ".join([at, *_held_back(position, counts_as)])
     return at
 
 
 def tree_reason(top: str, at: str, behind: str = "") -> str:
-    """The reason for a job's place by what its tenant, or the top-level one above it, stands at.
+    """The reason for a job's position by what its tenant, or the top-level one above it, stands at.
 
     Args:
         top: the top-level tenant; empty where it is the job's own.
@@ -106,14 +108,16 @@ def _behind(job: str, top: str) -> str:
     return f"behind {job}, which {top or 'it'} serves first"
 
 
-def _at(place: Place, *, relative: bool) -> str:
-    if place.unbounded:
-        return f"{_cause(place.unbounded_by, short_resource(place.dominant))}: last"
-    if place.share:
-        of = f" of {short_resource(place.dominant)}" if place.use else ""
-        at = f"{of_part(place.tag)}{of}" if relative else f"{place.tag:.2%}{of} over its weight"
+def _at(position: Position, *, relative: bool) -> str:
+    if position.unbounded:
+        return f"{_cause(position.unbounded_by, short_resource(position.dominant))}: last"
+    if position.share:
+        of = f" of {short_resource(position.dominant)}" if position.use else ""
+        at = f"{of_part(position.tag)}{of}" if relative else f"{position.tag:.2%}{of} over its weight"
         return f"counts at {at} by H-DRF"
-    return share_in_words(place.tag, short_resource(place.dominant) if place.use else None, relative=relative)
+    return share_in_words(
+        position.tag, short_resource(position.dominant) if position.use else None, relative=relative
+    )
 
 
 def share_in_words(tag: float, resource: str | None, *, relative: bool = True) -> str:
@@ -154,23 +158,23 @@ def _cause(unbounded_by: UnboundedBy | None, resource: str) -> str:
             return "has an infinite share"
 
 
-def _held_back(place: Place, counts_as: EffectiveJob | Place | None) -> Iterator[str]:
+def _held_back(position: Position, counts_as: EffectiveJob | Position | None) -> Iterator[str]:
     """The clauses on what puts a job behind others beside its tenant's share."""
-    for one in reversed(place.within):
+    for one in reversed(position.within):
         if one.unbounded_by is not None:
-            yield f"{one.tenant} {_cause(one.unbounded_by, 'a resource')}: last of {place.top}'s"
+            yield f"{one.tenant} {_cause(one.unbounded_by, 'a resource')}: last of {position.top}'s"
     if counts_as is not None:
-        effective_jobs = [_named(counts_as)] if counts_as.uid != place.uid else []
+        effective_jobs = [_named(counts_as)] if counts_as.uid != position.uid else []
     else:
-        known = (place.effective, place.effective_late) if place.effective is not None else ()
+        known = (position.effective, position.effective_late) if position.effective is not None else ()
         effective_jobs = list(dict.fromkeys(_named(one) for one in known if one is not None))
     if effective_jobs:
-        yield _behind(" or ".join(effective_jobs), place.top)
-    if place.blocked:
+        yield _behind(" or ".join(effective_jobs), position.top)
+    if position.blocked:
         yield "the job asks for what is used up"
 
 
-def _named(job: EffectiveJob | Place) -> str:
+def _named(job: EffectiveJob | Position) -> str:
     """The name of a job, as far as it is known: those of others are not named to a tenant."""
     return job.id or job.uid or "another job"
 

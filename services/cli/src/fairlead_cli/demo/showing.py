@@ -9,7 +9,7 @@ from rich.text import Text
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask
 from fairlead_cli.client.explained import explain_text
-from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
+from fairlead_cli.client.live import Pulse, dashboard, positions_that_fit
 from fairlead_cli.client.watching import look
 from fairlead_cli.client.words import demand
 from fairlead_cli.console import coloured, messages, say
@@ -23,7 +23,7 @@ from fairlead_contracts.messages.questions import (
     ExplainQuestion,
     QueueQuestion,
     QueueReply,
-    RankedPlace,
+    RankedPosition,
 )
 from fairlead_sim.workload import SimWorkload
 
@@ -44,7 +44,7 @@ async def show(bus: Bus, workload: SimWorkload, recording: Recording, pulse: Pul
             say(f"{time.monotonic() - began:4.0f} s: {pulse.words()}")
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            found = await look(bus, places=places_that_fit(console.height))
+            found = await look(bus, positions=positions_that_fit(console.height))
             frame = dashboard(
                 f"Fairlead demo: {workload.name}; {recording.finished} of {len(workload.jobs)} jobs finished "
                 f"after {time.monotonic() - began:.0f} s",
@@ -70,21 +70,21 @@ async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
         waits = _in_the_midst(queue)
         if waits is None:
             return None
-        place = waits.place
-        reply = await ask(bus, "explain", ExplainQuestion(job=place.uid), EXPLAIN_REPLY)
+        position = waits.position
+        reply = await ask(bus, "explain", ExplainQuestion(job=position.uid), EXPLAIN_REPLY)
     except (BusError, CommandError):
         return None
     return Told(
-        job=place.id,
-        tenant=place.tenant,
-        demand=demand(place.demand),
-        waited_then=to_seconds(from_datetime(reply.at) - place.submitted),
+        job=position.id,
+        tenant=position.tenant,
+        demand=demand(position.demand),
+        waited_then=to_seconds(from_datetime(reply.at) - position.submitted),
         text=explain_text(reply, columns=_COLUMNS),
     )
 
 
-def _in_the_midst(queue: QueueReply) -> RankedPlace | None:
+def _in_the_midst(queue: QueueReply) -> RankedPosition | None:
     """The last of the first few: of everybody's class where one of these is among them."""
-    places = [ranked for pool in queue.pools for ranked in pool.places]
-    plain = [ranked for ranked in places if ranked.place.job_class != places[0].place.job_class]
-    return next(reversed(plain or places), None)
+    positions = [ranked for pool in queue.pools for ranked in pool.positions]
+    plain = [ranked for ranked in positions if ranked.position.job_class != positions[0].position.job_class]
+    return next(reversed(plain or positions), None)

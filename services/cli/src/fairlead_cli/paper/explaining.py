@@ -19,7 +19,7 @@ from fairlead_cli.paper.reserving import reserve_reasons
 from fairlead_cli.printing import is_for_people, print_answer
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import to_datetime
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.questions import ExplainReply, Explanation
 from fairlead_contracts.snapshot.types import Snapshot, name_in_snapshot
 from fairlead_policy.explain.waiting_text import most_first
@@ -131,12 +131,12 @@ def _as_reserved(one: Explanation, planned: PlannedPool) -> Explanation:
         return _with_reasons(one, f"No start can be promised in pool {pool.name}: {reservation.why_not}.")
     ids = ids_of(pool)
     rank = list(ids).index(one.uid)
-    ahead = Counter(place.tenant for place in islice(pool.places, rank))
+    ahead = Counter(position.tenant for position in islice(pool.positions, rank))
     reasons = [told] if (told := reserve_reasons(reservation, ids).get(one.uid)) else []
-    right_before = pool.places[max(0, rank - _NEIGHBOURS) : rank][::-1]
-    nearest = [] if one.prospects is None else one.prospects.nearest
+    right_before = pool.positions[max(0, rank - _NEIGHBOURS) : rank][::-1]
+    nearest = [] if one.what_if is None else one.what_if.nearest
     by_fairness = [neighbour.uid for neighbour in nearest]
-    if rank != one.rank or [place.uid for place in right_before][: len(by_fairness)] != by_fairness:
+    if rank != one.rank or [position.uid for position in right_before][: len(by_fairness)] != by_fairness:
         reasons.append(_both_orders(one, right_before))
     return _with_reasons(msgspec.structs.replace(one, rank=rank, ahead=most_first(ahead)), *reasons)
 
@@ -152,10 +152,10 @@ def _as_nodes_have_it(one: Explanation, fit: JobFit) -> Explanation:
             return one
 
 
-def _both_orders(one: Explanation, right_before: Sequence[Place]) -> str:
+def _both_orders(one: Explanation, right_before: Sequence[Position]) -> str:
     """A sentence that the order as it is printed is another one than the order that the other reasons speak of."""
     if right_before:
-        named = ", then ".join(f"{place.id} of {place.tenant}" for place in right_before)
+        named = ", then ".join(f"{position.id} of {position.tenant}" for position in right_before)
         printed = f"In this order, directly before it stands {named}."
     else:
         printed = "In this order nobody stands before it."

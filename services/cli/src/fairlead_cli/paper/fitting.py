@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.fit.unschedulable import UnschedulableReason
 from fairlead_policy.fit.words import all_in_words, in_words
@@ -91,11 +91,11 @@ def _cards(one: NodeFit) -> str:
     return f" ({', '.join(one.cards)})" if one.cards else ""
 
 
-def fit_reasons(places: Sequence[Place], fits: Mapping[str, JobFit]) -> Iterator[str]:
+def fit_reasons(positions: Sequence[Position], fits: Mapping[str, JobFit]) -> Iterator[str]:
     """A line for each job that is not placed."""
-    unplaced = [place for place in places if fits[place.uid].answer is not FitVerdict.PLACED]
-    for place in unplaced[:MOST_REASONS]:
-        yield f"  {place.id}: {reason_in_words(fits[place.uid])}"
+    unplaced = [position for position in positions if fits[position.uid].answer is not FitVerdict.PLACED]
+    for position in unplaced[:MOST_REASONS]:
+        yield f"  {position.id}: {reason_in_words(fits[position.uid])}"
     if len(unplaced) > MOST_REASONS:
         yield f"  … and {len(unplaced) - MOST_REASONS} more; -o json has all"
 

@@ -15,7 +15,7 @@ from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.row_text import RowCauses
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import Quotients
-from fairlead_policy.rules.jobs import PlacedJob
+from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.snapshot.levels import PlannedLevels
 
@@ -34,13 +34,13 @@ _MINUTE = 60 * SECOND
 def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str]:
     """The result as a person reads it; ranks count from 1."""
     for one in planned:
-        yield f"pool {one.pool.name}: {len(one.pool.places)} waiting"
-        if one.pool.places:
-            yield from _aligned(_order_columns(one, snapshot.now), lines=len(one.pool.places))
+        yield f"pool {one.pool.name}: {len(one.pool.positions)} waiting"
+        if one.pool.positions:
+            yield from _aligned(_order_columns(one, snapshot.now), lines=len(one.pool.positions))
         if one.reservation is not None:
             yield from reserve_words(one.reservation, ids_of(one.pool))
         if one.fits is not None:
-            yield from fit_reasons(one.pool.places, one.fits)
+            yield from fit_reasons(one.pool.positions, one.fits)
         if one.plan is not None:
             yield from _writes(one.plan, {job.uid: job for job in snapshot.jobs})
         yield ""
@@ -76,7 +76,7 @@ def _why(causes: RowCauses, part: PositionColumns, stands: list[str]) -> list[st
     return [cause or f"(its tenant {at})" for cause, at in zip(causes.of(part), stands, strict=True)]
 
 
-def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[str]]:
+def _standing(jobs: Sequence[PositionedJob], planned: PlannedPool) -> Iterator[list[str]]:
     """Levels and nodes, where they were asked for."""
     if planned.plan is not None:
         yield [str(planned.plan.levels[job.uid]) for job in jobs]
@@ -111,10 +111,10 @@ def _reasons(
         )
         for job, top, tag, resource, behind in zip(*columns, strict=True)
     ]
-    for row, place in part.apart.items():
+    for row, position in part.apart.items():
         # Beyond the cap it depends on the clock which job another counts as.
-        counts_as = None if place.effective_late is None else counted_as(place, rules, now)
-        told[row] = reason(place, counts_as, relative=rules.relative)
+        counts_as = None if position.effective_late is None else counted_as(position, rules, now)
+        told[row] = reason(position, counts_as, relative=rules.relative)
     return told
 
 

@@ -20,14 +20,14 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class JobLine(msgspec.Struct, frozen=True, rename={"job_class": "class"}, gc=False):
-    """A job's place in the order.
+    """A job's position in the order.
 
     Made by position: that costs half of what names cost, and a million are made.
     """
 
     id: str
     rank: int
-    """Number of the place, from 0."""
+    """Number of the position, from 0."""
     tenant: str
     job_class: str
     share: float | None

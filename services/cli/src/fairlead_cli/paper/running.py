@@ -72,7 +72,7 @@ def _print(planned: Sequence[PlannedPool], snapshot: Snapshot, form: Format) -> 
 
 def _writers(planned: Sequence[PlannedPool]) -> int:
     """The number of processes that the order is best written by."""
-    return processes() if sum(len(one.pool.places) for one in planned) >= _MANY else 1
+    return processes() if sum(len(one.pool.positions) for one in planned) >= _MANY else 1
 
 
 def leave() -> NoReturn:

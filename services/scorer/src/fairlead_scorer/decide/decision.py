@@ -1,4 +1,4 @@
-"""The content of one shard's decision: the front of each queue, the tenants' standings, and what it was computed with.
+"""The content of one shard's decision: the heads of each queue, the tenants' standings, and what it was computed with.
 
 No I/O. The same state, policy and instant give the same content, byte for byte, whichever replica works it out. Deciding
 lets the shard's past use decay up to that instant, and changes nothing else.
@@ -8,28 +8,36 @@ import msgspec
 
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Basis, Decision, Front, KeptPast, Place, TenantShare
+from fairlead_contracts.messages.decisions import (
+    AS_IT_TRAVELS,
+    Basis,
+    Decision,
+    KeptPast,
+    Position,
+    QueueHeads,
+    TenantShare,
+)
 from fairlead_scorer.state.pool import ScoredPool
 
 PAYLOAD_LIMIT = 900_000
 """Bytes of a decision: below the server's default limit of 1 MiB, with room for headers."""
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True):
+class Content(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """The part of a decision that readers act on."""
 
     basis: Basis
-    fronts: list[Front]
+    queue_heads: list[QueueHeads]
     standings: list[TenantShare]
     kept: KeptPast | None = None
     """Settled past use, for the next owner to go on from; None where there is none."""
     shortened: bool = False
-    """Whether fronts or standings were cut to keep the payload limit."""
+    """Whether heads or standings were cut to keep the payload limit."""
 
     @property
-    def startable_fronts(self) -> list[Front]:
-        """The fronts of jobs that some flavor takes; the frontend passes the others by."""
-        return [front for front in self.fronts if not front.flavorless]
+    def startable_heads(self) -> list[QueueHeads]:
+        """The heads of jobs that some flavor takes; the frontend passes the others by."""
+        return [heads for heads in self.queue_heads if not heads.flavorless]
 
 
 class DecisionStamp(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +58,8 @@ class DecisionStamp(msgspec.Struct, frozen=True, kw_only=True):
 def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
     """The shard's content at an instant.
 
-    A front that would break the payload limit is halved until it fits: readers see by `waiting` that it goes on.
-    A shard of so many tenants that even their standings do not fit gives the fronts, and if need be the fronts alone.
+    Heads that would break the payload limit are halved until they fit: readers see by `waiting` that it goes on.
+    A shard of so many tenants that even their standings do not fit gives the heads, and if need be the heads alone.
     """
     pool.let_pass(shard, now)
     window = pool.window
@@ -70,16 +78,16 @@ def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LI
 
 def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
     tenants = pool.tenants_of(shard)
-    places = pool.fronts(tenants, now, window)
+    positions = pool.queue_heads(tenants, now, window)
     return Content(
         basis=pool.basis_of(shard),
-        fronts=[
-            Front(
+        queue_heads=[
+            QueueHeads(
                 cluster=queue.cluster,
                 queue=queue.name,
                 flavorless=queue.flavorless or msgspec.UNSET,
                 waiting=waiting,
-                places=places.get(queue, []),
+                positions=positions.get(queue, []),
             )
             for queue, waiting in sorted(pool.waiting_of(shard).items())
         ],
@@ -88,15 +96,15 @@ def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
     )
 
 
-# A place takes about this much as MessagePack; below the estimate nothing is encoded just to be measured.
-_TYPICAL_PLACE = 400
+# A position takes about this much as MessagePack; below the estimate nothing is encoded just to be measured.
+_TYPICAL_POSITION = 400
 _TYPICAL_TENANT_SHARE = 400
 
 
 def _size(content: Content, limit: int) -> int:
-    places = sum(len(front.places) for front in content.fronts)
+    positions = sum(len(heads.positions) for heads in content.queue_heads)
     kept = 0 if content.kept is None else len(content.kept.tenants)
-    estimate = places * _TYPICAL_PLACE + (len(content.standings) + kept) * _TYPICAL_TENANT_SHARE
+    estimate = positions * _TYPICAL_POSITION + (len(content.standings) + kept) * _TYPICAL_TENANT_SHARE
     if estimate < limit // 8:
         return estimate
     return len(msgspec.msgpack.encode(content))
@@ -105,7 +113,7 @@ def _size(content: Content, limit: int) -> int:
 def same(one: Content, other: Content) -> bool:
     """Whether a reader would act on both alike.
 
-    The keys of jobs beyond the aging cap rise as time goes by; their places do not change by that alone, so a key
+    The keys of jobs beyond the aging cap rise as time goes by; their positions do not change by that alone, so a key
     that differs is no difference. Readers compute keys for their own instant from the exact terms.
     """
     if one == other:
@@ -114,22 +122,22 @@ def same(one: Content, other: Content) -> bool:
         one.basis == other.basis
         and one.standings == other.standings
         and one.kept == other.kept
-        and len(one.fronts) == len(other.fronts)
-        and all(_same_front(*pair) for pair in zip(one.fronts, other.fronts, strict=True))
+        and len(one.queue_heads) == len(other.queue_heads)
+        and all(_same_heads(*pair) for pair in zip(one.queue_heads, other.queue_heads, strict=True))
     )
 
 
-def _same_front(one: Front, other: Front) -> bool:
-    if msgspec.structs.replace(one, places=[]) != msgspec.structs.replace(other, places=[]):
+def _same_heads(one: QueueHeads, other: QueueHeads) -> bool:
+    if msgspec.structs.replace(one, positions=[]) != msgspec.structs.replace(other, positions=[]):
         return False
-    return len(one.places) == len(other.places) and all(
+    return len(one.positions) == len(other.positions) and all(
         before == after or _without_key(before) == _without_key(after)
-        for before, after in zip(one.places, other.places, strict=True)
+        for before, after in zip(one.positions, other.positions, strict=True)
     )
 
 
-def _without_key(place: Place) -> Place:
-    return msgspec.structs.replace(place, key=0.0)
+def _without_key(position: Position) -> Position:
+    return msgspec.structs.replace(position, key=0.0)
 
 
 def write(content: Content, stamp: DecisionStamp) -> bytes:
@@ -144,7 +152,7 @@ def write(content: Content, stamp: DecisionStamp) -> bytes:
             at=stamp.at,
             basis=content.basis,
             revision=dict.fromkeys(stamp.clusters, stamp.state_seq),
-            fronts=content.fronts,
+            queue_heads=content.queue_heads,
             standings=content.standings,
             kept=content.kept,
             traceparent=stamp.traceparent,

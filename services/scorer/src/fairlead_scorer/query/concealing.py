@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_contracts.messages.decisions import EffectiveJob, Place
+from fairlead_contracts.messages.decisions import EffectiveJob, Position
 from fairlead_contracts.messages.explanations import Neighbour, WhatIf
 from fairlead_contracts.messages.questions import Explanation
 
@@ -13,37 +13,37 @@ def concealed_explanation(fact: Explanation, tenant: str) -> Explanation:
     """The explanation without the names of others' jobs."""
     return msgspec.structs.replace(
         fact,
-        place=None if fact.place is None else concealed_place(fact.place),
-        prospects=None if fact.prospects is None else concealed(fact.prospects, tenant),
+        position=None if fact.position is None else concealed_position(fact.position),
+        what_if=None if fact.what_if is None else concealed(fact.what_if, tenant),
     )
 
 
 def concealed(found: WhatIf, tenant: str) -> WhatIf:
-    """The prospects without the names of others' jobs: a tenant hears whose they are, and counts of them."""
+    """The what-if without the names of others' jobs: a tenant hears whose they are, and counts of them."""
     return msgspec.structs.replace(
         found,
         nearest=[_unnamed(one, tenant) for one in found.nearest],
-        moves=[
+        counterfactuals=[
             msgspec.structs.replace(one, passed="", passed_id="") if one.passed_tenant != tenant else one
-            for one in found.moves
+            for one in found.counterfactuals
         ],
     )
 
 
-def concealed_place(place: Place) -> Place:
-    """The place without others' names: what holds it back below a tenant may be a sibling's job."""
-    if not place.top:
-        return place
+def concealed_position(position: Position) -> Position:
+    """The position without others' names: what holds it back below a tenant may be a sibling's job."""
+    if not position.top:
+        return position
     return msgspec.structs.replace(
-        place,
-        effective=_unnamed_effective_job(place.effective),
-        effective_late=_unnamed_effective_job(place.effective_late),
+        position,
+        effective=_unnamed_effective_job(position.effective),
+        effective_late=_unnamed_effective_job(position.effective_late),
         # A tenant's own level holds its own jobs alone.
         within=[
             one
-            if one.tenant == place.tenant
+            if one.tenant == position.tenant
             else msgspec.structs.replace(one, effective=_unnamed_effective_job(one.effective))
-            for one in place.within
+            for one in position.within
         ],
     )
 

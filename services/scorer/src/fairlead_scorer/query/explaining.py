@@ -1,4 +1,4 @@
-"""Explaining one job: its facts from the state, its place from its shard's owner, its rank from all owners."""
+"""Explaining one job: its facts from the state, its position from its shard's owner, its rank from all owners."""
 
 from collections.abc import Callable
 
@@ -124,7 +124,7 @@ class Explainer:
         return [words.unanswered(job)] if self._steering.is_unanswered(job) else []
 
     async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:
-        """Adds the standing in the pool and, of a waiting job, the place and the rank."""
+        """Adds the standing in the pool and, of a waiting job, the position and the rank."""
         pool = None if fact.pool is None else self._cache.pools.get(fact.pool)
         if pool is None or fact.tenant is None:
             return fact
@@ -143,7 +143,7 @@ class Explainer:
         reasons = waiting_in_words(told, pool.rules, at)
         if silent:
             reasons.append(words.silent(silent))
-        if unmarked := self._unmarked(pool.name) if fact.place is not None else []:
+        if unmarked := self._unmarked(pool.name) if fact.position is not None else []:
             reasons.append(words.withheld(unmarked))
         return msgspec.structs.replace(fact, reasons=reasons)
 
@@ -153,7 +153,7 @@ def _shown_first(job: JobState) -> tuple[int, Micros, str]:
 
 
 def _reasons(job: JobState) -> list[str]:
-    """The reasons in the job's own facts; of a waiting one its place says more."""
+    """The reasons in the job's own facts; of a waiting one its position says more."""
     match job.phase:
         case Phase.HELD:
             return words.held(job)

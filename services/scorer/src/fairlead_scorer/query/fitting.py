@@ -88,7 +88,7 @@ FITS = JobMisfit()
 
 
 def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> JobMisfit:
-    """The known reasons against a waiting job's start, its place in the order apart.
+    """The known reasons against a waiting job's start, its position in the order apart.
 
     Args:
         job: a job in any phase.

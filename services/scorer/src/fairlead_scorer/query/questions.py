@@ -15,7 +15,7 @@ from fairlead_contracts.base.codec import Codec, Message, to_json
 from fairlead_contracts.base.errors import ContractError, shown
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.tokens import NO_NAME, decode_token
-from fairlead_contracts.messages.decisions import Place, TenantShare
+from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.messages.questions import (
     EXPLAIN_QUESTION,
     QUEUE_QUESTION,
@@ -25,37 +25,37 @@ from fairlead_contracts.messages.questions import (
     PoolTenants,
     Problem,
     QueueReply,
-    RankedPlace,
+    RankedPosition,
     ShardQuestion,
     ShardReply,
     TenantLine,
     TenantsReply,
-    UnplacedJob,
+    UnrankedJob,
 )
 from fairlead_contracts.messages.state import JobState, job_name
 from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.neighbour_text import cause_in_words
-from fairlead_policy.order.merging import merge_places
+from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import Quotients, divided_by
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.query import words
-from fairlead_scorer.query.concealing import concealed_place
+from fairlead_scorer.query.concealing import concealed_position
 from fairlead_scorer.query.explaining import Explainer
-from fairlead_scorer.query.shard_answers import MOST_PLACES
+from fairlead_scorer.query.shard_answers import MOST_POSITIONS
 from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies
 from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 
-_SPARE_PLACES = 8
-"""Places that each shard tells beyond twice its even part."""
+_SPARE_POSITIONS = 8
+"""Positions that each shard tells beyond twice its even part."""
 _RANKED_AT_ONCE = 20
-"""Places worked out for an answer before others of this process have their turn: some five milliseconds."""
-_UNPLACED_TOLD = 3
-"""Jobs without a place that an answer names."""
+"""Positions worked out for an answer before others of this process have their turn: some five milliseconds."""
+_UNRANKED_TOLD = 3
+"""Jobs without a position that an answer names."""
 _MOST_RANKED = 200
-"""Places of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
+"""Positions of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
 
 
 class Questions:
@@ -96,8 +96,8 @@ class Questions:
             )
             for pool in self._pools(question.pool)
         ]
-        nowhere, first = self._unplaced_lines(
-            self._cache.unplaced_nowhere(tenant) if question.pool is None else []
+        nowhere, first = self._unranked_lines(
+            self._cache.unranked_nowhere(tenant) if question.pool is None else []
         )
         reply = QueueReply(
             at=to_datetime(at),
@@ -147,112 +147,114 @@ class Questions:
         return to_json(ExplainReply(at=to_datetime(at), found=found, near=near or UNSET))
 
     async def _order(self, pool: ScoredPool, at: Micros, limit: int) -> PoolQueue:
-        wanted = min(limit or MOST_PLACES, MOST_PLACES)
-        part, places = await self._first_places(pool, at, wanted)
+        wanted = min(limit or MOST_POSITIONS, MOST_POSITIONS)
+        part, positions = await self._first_positions(pool, at, wanted)
         waiting = sum(reply.waiting for reply in part.replies)
-        unplaced, first = self._unplaced_lines(self._cache.unplaced_in(pool.name, None))
+        unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, None))
         return PoolQueue(
             pool=pool.name,
             waiting=waiting,
-            more=max(0, waiting - len(places)),
-            most=MOST_PLACES,
-            places=[place async for place in self._all_ranked(places, pool.rules, at)],
+            more=max(0, waiting - len(positions)),
+            most=MOST_POSITIONS,
+            positions=[position async for position in self._all_ranked(positions, pool.rules, at)],
             steering=self._steering.of(pool.name),
             silent_shards=part.silent,
-            unplaced=unplaced,
-            unplaced_first=first,
+            unranked=unranked,
+            unranked_first=first,
             divide_by=divided_by(pool.rules),
         )
 
-    async def _first_places(
+    async def _first_positions(
         self, pool: ScoredPool, at: Micros, wanted: int
-    ) -> tuple[ShardReplies, list[Place]]:
-        """The first places of the pool, and what its shards said.
+    ) -> tuple[ShardReplies, list[Position]]:
+        """The first positions of the pool, and what its shards said.
 
         Each shard tells a little more than its part of them. Where that leaves the merge uncertain, as with a tenant
         that has nearly all that waits, each is asked for as many as are wanted of all.
         """
-        least = min(wanted, 2 * wanted // pool.shards + _SPARE_PLACES)
+        least = min(wanted, 2 * wanted // pool.shards + _SPARE_POSITIONS)
         part, merged = await self._merged(pool, at, least)
-        if least < wanted and _certain_places(part.replies, merged) < wanted:
+        if least < wanted and _certain_positions(part.replies, merged) < wanted:
             part, merged = await self._merged(pool, at, wanted)
         return part, merged[:wanted]
 
-    async def _merged(self, pool: ScoredPool, at: Micros, of_each: int) -> tuple[ShardReplies, list[Place]]:
+    async def _merged(
+        self, pool: ScoredPool, at: Micros, of_each: int
+    ) -> tuple[ShardReplies, list[Position]]:
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=of_each))
-        # In a thread, as these values do not change: thousands of places take 50 ms, and decisions must not wait for
+        # In a thread, as these values do not change: thousands of positions take 50 ms, and decisions must not wait for
         # that.
-        parts = [reply.places for reply in part.replies]
-        return part, await asyncio.to_thread(merge_places, parts, pool.rules, at)
+        parts = [reply.positions for reply in part.replies]
+        return part, await asyncio.to_thread(merge_positions, parts, pool.rules, at)
 
     async def _all_ranked(
-        self, places: Sequence[Place], rules: PoolRules, at: Micros
-    ) -> AsyncIterator[RankedPlace]:
-        """Ranks places, a few at a time: each takes exact fractions, and decisions must not wait for all."""
-        for rank, place in enumerate(places):
+        self, positions: Sequence[Position], rules: PoolRules, at: Micros
+    ) -> AsyncIterator[RankedPosition]:
+        """Ranks positions, a few at a time: each takes exact fractions, and decisions must not wait for all."""
+        for rank, position in enumerate(positions):
             if rank % _RANKED_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            yield self._ranked(rank, place, rules, self._why_behind(places, rank, rules, at))
+            yield self._ranked(rank, position, rules, self._why_behind(positions, rank, rules, at))
 
     async def _order_of_tenant(self, pool: ScoredPool, at: Micros, limit: int, tenant: str) -> PoolQueue:
-        """The tenant's places with their ranks in the whole pool: its own shard lists them, all shards count."""
+        """The tenant's positions with their ranks in the whole pool: its own shard lists them, all shards count."""
         wanted = min(limit or _MOST_RANKED, _MOST_RANKED)
         own = await self._asker.ask(
             pool, "queue", ShardQuestion(at=at, limit=wanted, tenant=tenant), [pool.shard_of(tenant)]
         )
-        places: list[Place] = [place for reply in own.replies for place in reply.places]
-        part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=places, limit=1))
-        ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(places))]
-        unplaced, first = self._unplaced_lines(self._cache.unplaced_in(pool.name, tenant))
+        positions: list[Position] = [position for reply in own.replies for position in reply.positions]
+        part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=positions, limit=1))
+        ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(positions))]
+        unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, tenant))
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
-            places=[
-                self._ranked(rank, concealed_place(place), pool.rules)
-                for rank, place in zip(ranks, places, strict=True)
+            positions=[
+                self._ranked(rank, concealed_position(position), pool.rules)
+                for rank, position in zip(ranks, positions, strict=True)
             ],
-            more=max(0, sum(own.waiting for own in pool.standings([tenant])) - len(places)),
+            more=max(0, sum(own.waiting for own in pool.standings([tenant])) - len(positions)),
             most=_MOST_RANKED,
             steering=[as_a_tenant_hears(one) for one in self._steering.of(pool.name)],
             silent_shards=sorted({*own.silent, *part.silent}),
-            unplaced=unplaced,
-            unplaced_first=first,
+            unranked=unranked,
+            unranked_first=first,
             divide_by=divided_by(pool.rules),
         )
 
-    def _unplaced_lines(self, jobs: Sequence[JobState]) -> tuple[int, list[UnplacedJob]]:
-        """The number of jobs without a place, and the first of them. Tasks of an array count one by one."""
-        first = heapq.nsmallest(_UNPLACED_TOLD, jobs, key=lambda job: (job.submitted, job.uid))
+    def _unranked_lines(self, jobs: Sequence[JobState]) -> tuple[int, list[UnrankedJob]]:
+        """The number of jobs without a position, and the first of them. Tasks of an array count one by one."""
+        first = heapq.nsmallest(_UNRANKED_TOLD, jobs, key=lambda job: (job.submitted, job.uid))
         return sum(map(_tasks, jobs)), [
-            UnplacedJob(
+            UnrankedJob(
                 job=job.full_name,
                 tenant=self._cache.tenant_of(job),
-                why=words.unplaced(job),
+                why=words.unranked(job),
                 tasks=_tasks(job),
             )
             for job in first
         ]
 
-    def _ranked(self, rank: int, place: Place, rules: PoolRules, why: str = "") -> RankedPlace:
-        [share], [entitled] = Quotients(rules).of(PositionColumns.of([place]))
-        owner = self._cache.owner_of(place.uid)
-        return RankedPlace(
+    def _ranked(self, rank: int, position: Position, rules: PoolRules, why: str = "") -> RankedPosition:
+        [share], [entitled] = Quotients(rules).of(PositionColumns.of([position]))
+        owner = self._cache.owner_of(position.uid)
+        return RankedPosition(
             rank=rank,
-            place=place,
+            position=position,
             share=share,
             entitled=entitled,
             owner=owner,
-            name=UNSET if (name := job_name(place.id, owner)) == place.id else name,
-            approved=self._cache.approved(place.uid),
+            name=UNSET if (name := job_name(position.id, owner)) == position.id else name,
+            approved=self._cache.approved(position.uid),
             why=why,
         )
 
-    def _why_behind(self, places: Sequence[Place], rank: int, rules: PoolRules, at: Micros) -> str:
-        """The cause that puts the place before this one first; empty further down than people read."""
+    def _why_behind(self, positions: Sequence[Position], rank: int, rules: PoolRules, at: Micros) -> str:
+        """The cause that puts the position before this one first; empty further down than people read."""
         if not 0 < rank < _MOST_RANKED:
             return ""
-        before, place = (self._cache.called(one) for one in places[rank - 1 : rank + 1])
-        return cause_in_words(neighbour_of(place, before, rules, at), place, rules)
+        before, position = (self._cache.called(one) for one in positions[rank - 1 : rank + 1])
+        return cause_in_words(neighbour_of(position, before, rules, at), position, rules)
 
     def _known_tenant(self, tenant: str | None) -> str | None:
         """The tenant, if anybody knows it: an empty answer about an unknown one would say that all is well."""
@@ -273,10 +275,10 @@ def _tasks(job: JobState) -> int:
     return 1 if job.array is None else job.array.tasks
 
 
-def _certain_places(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:
-    """The number of certain places of a merge: up to the last place of a shard that has more behind it."""
-    last = {reply.places[-1].uid for reply in replies if 0 < len(reply.places) < reply.waiting}
-    return next((rank for rank, place in enumerate(merged, start=1) if place.uid in last), len(merged))
+def _certain_positions(replies: Iterable[ShardReply], merged: Sequence[Position]) -> int:
+    """The number of certain positions of a merge: up to the last position of a shard that has more behind it."""
+    last = {reply.positions[-1].uid for reply in replies if 0 < len(reply.positions) < reply.waiting}
+    return next((rank for rank, position in enumerate(merged, start=1) if position.uid in last), len(merged))
 
 
 def tenant_lines(standings: Iterable[TenantShare]) -> list[TenantLine]:

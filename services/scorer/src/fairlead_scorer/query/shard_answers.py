@@ -1,14 +1,14 @@
 """One shard's part of an answer, from its owner. Pure."""
 
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
 from fairlead_contracts.subjects import QuestionKind
-from fairlead_policy.explain.foreseeing import with_prospects
-from fairlead_policy.order.merging import merge_places
+from fairlead_policy.explain.foreseeing import with_what_if
+from fairlead_policy.order.merging import merge_positions
 from fairlead_scorer.state.pool import ScoredPool
 
-MOST_PLACES = 2000
-"""Places in one reply or answer: about half a megabyte, under the server's limit for a message."""
+MOST_POSITIONS = 2000
+"""Positions in one reply or answer: about half a megabyte, under the server's limit for a message."""
 
 
 def answer(pool: ScoredPool, shard: int, kind: QuestionKind, asked: ShardQuestion) -> ShardReply:
@@ -21,25 +21,25 @@ def answer(pool: ScoredPool, shard: int, kind: QuestionKind, asked: ShardQuestio
         policy=pool.policy,
         capacity=pool.shape.capacity,
         waiting=sum(pool.waiting_of(shard).values()),
-        places=_places(pool, chosen, asked) if kind == "queue" else _one_place(pool, asked),
+        positions=_positions(pool, chosen, asked) if kind == "queue" else _one_position(pool, asked),
         standings=pool.standings(chosen) if _wants_tenant_shares(kind, asked) else [],
-        before=[sum(pool.count_before(place, asked.at, tenants).values()) for place in asked.among],
+        before=[sum(pool.count_before(position, asked.at, tenants).values()) for position in asked.among],
     )
-    return with_prospects(reply, pool.order_at(asked.at), asked, tenants)
+    return with_what_if(reply, pool.order_at(asked.at), asked, tenants)
 
 
 def _wants_tenant_shares(kind: QuestionKind, asked: ShardQuestion) -> bool:
     return kind == "tenants" or (kind == "explain" and asked.tenant is not None)
 
 
-def _places(pool: ScoredPool, tenants: list[str], asked: ShardQuestion) -> list[Place]:
+def _positions(pool: ScoredPool, tenants: list[str], asked: ShardQuestion) -> list[Position]:
     if asked.among or not tenants:
         return []
-    limit = min(asked.limit or MOST_PLACES, MOST_PLACES)
-    fronts = pool.fronts(tenants, asked.at, limit)
-    return merge_places(fronts.values(), pool.rules, asked.at)[:limit]
+    limit = min(asked.limit or MOST_POSITIONS, MOST_POSITIONS)
+    queue_heads = pool.queue_heads(tenants, asked.at, limit)
+    return merge_positions(queue_heads.values(), pool.rules, asked.at)[:limit]
 
 
-def _one_place(pool: ScoredPool, asked: ShardQuestion) -> list[Place]:
-    place = None if asked.uid is None else pool.place(asked.uid, asked.at)
-    return [] if place is None else [place]
+def _one_position(pool: ScoredPool, asked: ShardQuestion) -> list[Position]:
+    position = None if asked.uid is None else pool.position(asked.uid, asked.at)
+    return [] if position is None else [position]

@@ -1,4 +1,4 @@
-"""Reasons in words: what a person reads about one job's place. Every number is one that the place was made from."""
+"""Reasons in words: what a person reads about one job's position. Every number is one that the position was made from."""
 
 from fairlead_contracts.base.figures import duration
 from fairlead_contracts.base.instants import to_seconds
@@ -12,8 +12,8 @@ _HOLDERS = {
 }
 
 
-def unplaced(job: JobState) -> str:
-    """The reason for which a job that has not started has no place; reads on from its name."""
+def unranked(job: JobState) -> str:
+    """The reason for which a job that has not started has no position; reads on from its name."""
     if job.array is not None and job.phase is Phase.WAITING:
         tasks = "1 task" if job.array.tasks == 1 else f"{job.array.tasks} tasks"
         return f"{tasks} of this array; they get places as the tasks before them start"

@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_contracts.messages.decisions import Place, TenantShare
+from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.state.pool import ScoredPool
@@ -86,38 +86,45 @@ class FairnessMetrics(Collector):
     def _tell_waits(
         self, found: Mapping[str, GaugeMetricFamily], pool: str, tenant: str, content: Content
     ) -> None:
-        places = [place for front in content.fronts for place in front.places if place.tenant == tenant]
-        if not places:
+        positions = [
+            position
+            for heads in content.queue_heads
+            for position in heads.positions
+            if position.tenant == tenant
+        ]
+        if not positions:
             return
         now = self._clock()
-        longest = max(now - place.submitted for place in places)
+        longest = max(now - position.submitted for position in positions)
         found["longest_wait"].add_metric([pool, tenant], to_seconds(max(0, longest)))
         known = self._pools().get(pool)
-        beyond = [past_bound(place, float(known.rules.rate), now) for place in places if known is not None]
+        beyond = [
+            past_bound(position, float(known.rules.rate), now) for position in positions if known is not None
+        ]
         found["past_bound"].add_metric([pool, tenant], to_seconds(max(beyond, default=0)))
 
     def _tell_heads(self, family: GaugeMetricFamily, pool: str, contents: Iterable[Content]) -> None:
         held: dict[str, int] = dict.fromkeys((_SHARE, "saturated", "weight", "held", "asked", "beyond"), 0)
         for content in contents:
-            for front in content.startable_fronts:
-                for head in front.places[:1]:
+            for heads in content.startable_heads:
+                for head in heads.positions[:1]:
                     held[hindrance(head)] += 1
         for why, number in held.items():
             family.add_metric([pool, why], number)
 
 
-def past_bound(place: Place, rate: float, now: Micros) -> Micros:
+def past_bound(position: Position, rate: float, now: Micros) -> Micros:
     """The time for which no later job could pass this one any more by aging; 0 before that, or where no bound is.
 
     A job of tag t stands before all that came more than t / rate later: its tenant's own later jobs cannot raise its
     tag.
     """
-    if rate <= 0 or place.unbounded or place.blocked:
+    if rate <= 0 or position.unbounded or position.blocked:
         return 0
-    return max(0, round(now - place.submitted - place.tag / rate))
+    return max(0, round(now - position.submitted - position.tag / rate))
 
 
-def hindrance(head: Place) -> str:
+def hindrance(head: Position) -> str:
     """The cause that keeps a queue's first job back, by its terms: its tenant's share, or what makes it stand behind all others."""
     if head.blocked:
         return "saturated"

@@ -1,13 +1,13 @@
-"""Traces of scoring: each decision that is kept is a trace of its own, linked to the jobs whose place it changed.
+"""Traces of scoring: each decision that is kept is a trace of its own, linked to the jobs whose position it changed.
 
-A job's stage `scored` ends with the first decision that gives it a place at the front. Nothing of a trace decides.
+A job's stage `scored` ends with the first decision that gives it a position among the heads. Nothing of a trace decides.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.job_traces import (
     SCORED,
     Attributes,
@@ -35,12 +35,12 @@ class _PendingPass(NamedTuple):
     began: Micros
     epoch: int
     turn: int
-    places: Mapping[str, Place]
+    positions: Mapping[str, Position]
     entered: list[tuple[JobState, TraceContext]]
-    """Kept jobs that were not at the front before."""
+    """Kept jobs that were not among the heads before."""
     moved: list[TraceContext]
     overtaken: int
-    """Number of jobs that stood at the front before and have changed their order among each other."""
+    """Number of jobs that were among the heads before and have changed their order among each other."""
 
 
 class PassObserver(ShardObserver, Protocol):
@@ -74,25 +74,27 @@ class PassTraces:
         self._job = job
         self._replica = replica
         self._clock = clock
-        self._fronts: dict[ShardName, Mapping[str, Place]] = {}
-        """The places of each shard's last decision, by uid; only of shards that are ours."""
+        self._positions: dict[ShardName, Mapping[str, Position]] = {}
+        """The positions of each shard's last decision, by uid; only of shards that are ours."""
         self._passes: dict[ShardName, _PendingPass] = {}
 
     def begin(self, shard: ShardName, content: Content, epoch: int, turn: int) -> str | None:
         """Begins the trace of a decision about to be published; returns its traceparent, None where it is not kept."""
-        places = {place.uid: place for front in content.fronts for place in front.places}
-        before = self._fronts.get(shard, {})
-        overtaken = _reordered(before, places)
+        positions = {position.uid: position for heads in content.queue_heads for position in heads.positions}
+        before = self._positions.get(shard, {})
+        overtaken = _reordered(before, positions)
         entered: list[tuple[JobState, TraceContext]] = []
         moved: list[TraceContext] = []
         context = None
         if self._spans.on:
-            entered = [kept for uid in places.keys() - before.keys() if (kept := self._kept(uid)) is not None]
+            entered = [
+                kept for uid in positions.keys() - before.keys() if (kept := self._kept(uid)) is not None
+            ]
             moved = [root for _, root in entered]
             moved += [kept[1] for uid in overtaken if (kept := self._kept(uid)) is not None]
             context = self._context(shard, epoch, turn, placed=bool(entered))
         self._passes[shard] = _PendingPass(
-            context, self._clock(), epoch, turn, places, entered, moved[:_LINKS], len(overtaken)
+            context, self._clock(), epoch, turn, positions, entered, moved[:_LINKS], len(overtaken)
         )
         return None if context is None else context.traceparent
 
@@ -121,7 +123,7 @@ class PassTraces:
     def lost(self, shard: ShardName) -> None:
         """Hears that somebody else has claimed the shard."""
         self._observer.lost(shard)
-        self._fronts.pop(shard, None)
+        self._positions.pop(shard, None)
         self._passes.pop(shard, None)
 
     def published(self, shard: ShardName, decided: Decided) -> None:
@@ -129,7 +131,7 @@ class PassTraces:
         self._observer.published(shard, decided)
         done = self._passes.pop(shard, None)
         if done is not None:
-            self._fronts[shard] = done.places
+            self._positions[shard] = done.positions
             self._observer.moved(shard, done.overtaken)
             if done.context is not None:
                 self._spans.tell(self._spans_of(shard, done, done.context))
@@ -149,16 +151,17 @@ class PassTraces:
             context=context,
             start=done.began,
             end=now,
-            attributes=about | {"fairlead.placed": len(done.places), "fairlead.entered": len(done.entered)},
+            attributes=about
+            | {"fairlead.placed": len(done.positions), "fairlead.entered": len(done.entered)},
             links=tuple(done.moved),
         )
         for job, root in done.entered:
-            place = done.places[job.uid]
+            position = done.positions[job.uid]
             said: Attributes = {
-                "fairlead.tenant": place.tenant,
-                "fairlead.class": place.job_class,
-                "fairlead.tag": place.tag,
-                "fairlead.dominant": place.dominant,
+                "fairlead.tenant": position.tenant,
+                "fairlead.class": position.job_class,
+                "fairlead.tag": position.tag,
+                "fairlead.dominant": position.dominant,
             }
             of_job = about_job(job.cluster, job.scope, job.id, job.uid)
             yield stage_span(root, SCORED, done.began, now, of_job | about | said, links=(context,))
@@ -171,8 +174,8 @@ class PassTraces:
         }
 
 
-def _reordered(before: Mapping[str, Place], after: Mapping[str, Place]) -> list[str]:
-    """The jobs that stood at the front before and have changed their order among each other."""
+def _reordered(before: Mapping[str, Position], after: Mapping[str, Position]) -> list[str]:
+    """The jobs that were among the heads before and have changed their order among each other."""
     stood = [uid for uid in before if uid in after]
     stand = [uid for uid in after if uid in before]
     return [uid for uid, other in zip(stand, stood, strict=True) if uid != other]

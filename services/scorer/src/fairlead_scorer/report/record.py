@@ -65,7 +65,7 @@ class ScorerRecord:
             self._log.warning("decision shortened to keep the payload limit", shard=str(shard))
 
     def moved(self, shard: ShardName, jobs: int) -> None:
-        """Counts jobs of the front that changed their order among each other since the decision before."""
+        """Counts jobs among the heads that changed their order among each other since the decision before."""
         self._moves.labels(shard.pool).inc(jobs)
 
     def failed(self, shard: ShardName, error: Exception) -> None:
@@ -118,8 +118,8 @@ class ScorerRecord:
             shard=str(shard),
             state_seq=decided.state_seq,
             fronts={
-                f"{front.cluster}/{front.queue}": [place.id for place in front.places[:10]]
-                for front in decided.content.startable_fronts
+                f"{heads.cluster}/{heads.queue}": [position.id for position in heads.positions[:10]]
+                for heads in decided.content.startable_heads
             },
         )
 

@@ -11,7 +11,7 @@ from itertools import islice
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import EffectiveJob, Keeping, Place
+from fairlead_contracts.messages.decisions import EffectiveJob, Keeping, Position
 from fairlead_contracts.messages.questions import Approval
 from fairlead_contracts.messages.state import (
     JobState,
@@ -32,7 +32,7 @@ from fairlead_scorer.state.name_index import NameIndex, readings_of
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
 from fairlead_scorer.state.pool import CountedJob, RunningJob, ScoredPool
-from fairlead_scorer.state.queue_indexes import UnplacedJobs, WaitingKinds, array_rest
+from fairlead_scorer.state.queue_indexes import UnrankedJobs, WaitingKinds, array_rest
 
 _STEP = 500
 """Jobs taken in at a time: a replay of a hundred thousand must not keep the lease from being renewed."""
@@ -67,7 +67,7 @@ class ClusterCache:
         self._jobs = StatedJobs()
         self._names = NameIndex()
         self._waiting_kinds = WaitingKinds()
-        self._unplaced = UnplacedJobs()
+        self._unranked = UnrankedJobs()
         self._cards: dict[str, PoolCards] = {}
         """Cards by policy pool, where its clusters register any."""
         self._jobs_of: dict[StatedKey, dict[str, None]] = {}
@@ -86,14 +86,14 @@ class ClusterCache:
     # What happens to it -------------------------------------------------------------------------------------------
 
     def adopt(self, document: PolicyDocument, revision: int) -> None:
-        """Takes on a policy: every pool and every place is worked out anew."""
+        """Takes on a policy: every pool and every position is worked out anew."""
         for _ in self.adopting(document, revision):
             pass
 
     def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
         """Takes on a policy as `adopt` does, in steps of a few milliseconds; between them the cache is not fit to decide from."""
         self._past_before = self._pasts()
-        self._forget_places()
+        self._forget_positions()
         self.rulebook = Rulebook(document, revision)
         if self.rulebook.half_life is None:
             self._persisted.forget(revision)
@@ -108,11 +108,11 @@ class ClusterCache:
 
     def abandon(self) -> None:
         """Drops the policy, which is gone: nothing can be scored until there is one again."""
-        self._forget_places()
+        self._forget_positions()
         self.rulebook = None
         self._pool_of.clear()
 
-    def _forget_places(self) -> None:
+    def _forget_positions(self) -> None:
         self.pools.clear()
         for places in (self._entries, self._use, self._held):
             places.clear()
@@ -182,7 +182,7 @@ class ClusterCache:
         job = state if isinstance(state, JobState) else None
         if job is not None and self._jobs.stated(subject) == job:
             return  # told again by a replay
-        self._unplaced.replace(array_rest(subject, self._jobs.stated(subject)), array_rest(subject, job))
+        self._unranked.replace(array_rest(subject, self._jobs.stated(subject)), array_rest(subject, job))
         for uid, (before, after) in self._jobs.replace(subject, job).items():
             if before is not None and (after is None or _queue_of(before) != _queue_of(after)):
                 self._leave_queue(before)
@@ -190,7 +190,7 @@ class ClusterCache:
                 self._jobs_of.setdefault(_queue_of(after), {})[uid] = None
             self._names.replace(before, after)
             self._waiting_kinds.replace(before, after)
-            self._unplaced.replace(before, after)
+            self._unranked.replace(before, after)
             self._settle(uid, after)
             if self._jobs.carriers:
                 self._settle_carriers({uid, *(one.carries for one in (before, after) if one is not None)})
@@ -390,20 +390,24 @@ class ClusterCache:
         job = self._counted(uid)
         return None if job is None else job.owner
 
-    def called(self, place: Place) -> Place:
-        """The place with its own job, and those that hold it back, named as people call them."""
-        own = self._called(place.uid, place.id)
-        effective_jobs = [place.effective, place.effective_late, *(one.effective for one in place.within)]
-        if own == place.id and not any(effective_jobs):
-            return place
+    def called(self, position: Position) -> Position:
+        """The position with its own job, and those that hold it back, named as people call them."""
+        own = self._called(position.uid, position.id)
+        effective_jobs = [
+            position.effective,
+            position.effective_late,
+            *(one.effective for one in position.within),
+        ]
+        if own == position.id and not any(effective_jobs):
+            return position
         return msgspec.structs.replace(
-            place,
+            position,
             id=own,
-            effective=self._called_effective_job(place.effective),
-            effective_late=self._called_effective_job(place.effective_late),
+            effective=self._called_effective_job(position.effective),
+            effective_late=self._called_effective_job(position.effective_late),
             within=[
                 msgspec.structs.replace(one, effective=self._called_effective_job(one.effective))
-                for one in place.within
+                for one in position.within
             ],
         )
 
@@ -458,28 +462,28 @@ class ClusterCache:
         """The tenant whose job it is, by the policy."""
         return self._policy().tenant_of(job)
 
-    def unplaced_in(self, pool: str, tenant: str | None) -> list[JobState]:
-        """The jobs of a policy pool that have not started and have no place.
+    def unranked_in(self, pool: str, tenant: str | None) -> list[JobState]:
+        """The jobs of a policy pool that have not started and have no position.
 
         Args:
             pool: the policy pool.
             tenant: the only tenant; None for all.
         """
-        return self._unplaced_of(((queue.cluster, queue.name) for queue in self.queues_of(pool)), tenant)
+        return self._unranked_of(((queue.cluster, queue.name) for queue in self.queues_of(pool)), tenant)
 
     def awaiting_gang_fit(self, queues: Iterable[QueueState]) -> int:
         """The number of jobs of these queues that have their quota and wait for the check of gangs."""
-        return self._unplaced.awaiting_gang_fit((queue.cluster, queue.name) for queue in queues)
+        return self._unranked.awaiting_gang_fit((queue.cluster, queue.name) for queue in queues)
 
-    def unplaced_nowhere(self, tenant: str | None) -> list[JobState]:
+    def unranked_nowhere(self, tenant: str | None) -> list[JobState]:
         """The jobs whose queue leads to no pool; of this tenant, or of all."""
-        lost = (queue for queue in self._unplaced.queues() if self.queue_leads_to(*queue) is None)
-        return self._unplaced_of(lost, tenant)
+        lost = (queue for queue in self._unranked.queues() if self.queue_leads_to(*queue) is None)
+        return self._unranked_of(lost, tenant)
 
-    def _unplaced_of(self, queues: Iterable[tuple[str, str]], tenant: str | None) -> list[JobState]:
+    def _unranked_of(self, queues: Iterable[tuple[str, str]], tenant: str | None) -> list[JobState]:
         return [
             job
-            for job in self._unplaced.within(queues)
+            for job in self._unranked.within(queues)
             if tenant is None or self._policy().tenant_of(job) == tenant
         ]
 

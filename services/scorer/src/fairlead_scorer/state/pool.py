@@ -11,7 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Place, TenantShare
+from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Position, TenantShare
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -84,7 +84,7 @@ class ScoredPool:
 
     @property
     def window(self) -> int:
-        """The number of places of each queue's front that a decision holds."""
+        """The number of positions of each queue that a decision holds."""
         return self._rulebook.document.window
 
     @property
@@ -196,28 +196,28 @@ class ScoredPool:
         """The number of waiting jobs."""
         return sum(sum(queued.values()) for queued in self._queued)
 
-    def fronts(self, tenants: Iterable[str], now: Micros, window: int) -> dict[JobQueue, list[Place]]:
-        """The first `window` places of these tenants in each queue."""
-        return self.order_at(now).front(window, tenants)
+    def queue_heads(self, tenants: Iterable[str], now: Micros, window: int) -> dict[JobQueue, list[Position]]:
+        """The first `window` positions of these tenants in each queue."""
+        return self.order_at(now).queue_heads(window, tenants)
 
     def order_at(self, now: Micros) -> Order:
         """The order of what is counted now; a value, which later changes leave as it is."""
         return self._facts.at(now)
 
-    def place(self, uid: str, now: Micros) -> Place | None:
-        """The place of one waiting job."""
-        return self._facts.place(uid, now)
+    def position(self, uid: str, now: Micros) -> Position | None:
+        """The position of one waiting job."""
+        return self._facts.position(uid, now)
 
-    def count_before(self, place: Place, now: Micros, tenants: Iterable[str]) -> dict[str, int]:
-        """The number of jobs of each of these tenants that stand before the place."""
-        return count_before(self.order_at(now), place, tenants)
+    def count_before(self, position: Position, now: Micros, tenants: Iterable[str]) -> dict[str, int]:
+        """The number of jobs of each of these tenants that stand before the position."""
+        return count_before(self.order_at(now), position, tenants)
 
     def standings(self, tenants: Iterable[str]) -> list[TenantShare]:
         """The shares of these tenants: what they have and may have."""
         return self._facts.snapshot.standings(tenants)
 
     def next_flip(self, shard: int, now: Micros) -> Micros | None:
-        """The instant at which the shard's fronts next move by time alone: by aging, or by decay; None if they never do."""
+        """The instant at which the shard's heads next move by time alone: by aging, or by decay; None if they never do."""
         flip = self.order_at(now).next_flip(self.tenants_of(shard), window=self.window)
         if self.past is None:
             return flip

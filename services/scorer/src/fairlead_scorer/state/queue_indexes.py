@@ -1,4 +1,4 @@
-"""Indexes of jobs by queue: those without a place in the order, and the kinds of those that wait."""
+"""Indexes of jobs by queue: those without a position in the order, and the kinds of those that wait."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -41,8 +41,8 @@ def _kind(job: JobState) -> _Kind:
     return job.base, job.equivalence, tuple(sorted(job.demand.items()))
 
 
-class UnplacedJobs:
-    """Jobs that have not started and have no place in the order: nobody finds them in a queue, everybody asks for them."""
+class UnrankedJobs:
+    """Jobs that have not started and have no position in the order: nobody finds them in a queue, everybody asks for them."""
 
     def __init__(self) -> None:
         self._jobs: dict[tuple[str, str], dict[str, JobState]] = {}
@@ -52,14 +52,14 @@ class UnplacedJobs:
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
         """Takes in the job as it is now."""
-        if before is not None and _is_unplaced(before):
+        if before is not None and _is_unranked(before):
             queue = (before.cluster, before.queue)
             del self._jobs[queue][before.uid]
             if awaits_gang_fit(before):
                 self._gangs[queue] -= 1
             if not self._jobs[queue]:
                 del self._jobs[queue]
-        if after is not None and _is_unplaced(after):
+        if after is not None and _is_unranked(after):
             queue = (after.cluster, after.queue)
             self._jobs.setdefault(queue, {})[after.uid] = after
             if awaits_gang_fit(after):
@@ -100,7 +100,7 @@ def awaits_gang_fit(job: JobState) -> bool:
     return GANG_FIT in (job.open_checks or ())
 
 
-def _is_unplaced(job: JobState) -> bool:
+def _is_unranked(job: JobState) -> bool:
     if job.array is not None or job.phase is Phase.HELD:
         return True
     return job.phase is Phase.RUNNING and bool(job.unchecked)

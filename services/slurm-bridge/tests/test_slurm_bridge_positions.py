@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from fairlead_slurm_bridge.domains import Naming, domains
 from fairlead_slurm_bridge.first_seen import FirstSeen
-from fairlead_slurm_bridge.waiting_places import WaitingTurn, traded
-from fairlead_slurm_bridge.windows import placed
+from fairlead_slurm_bridge.waiting_turns import WaitingTurn, traded
+from fairlead_slurm_bridge.windows import positioned
 from fairlead_testkit.slurm_builders import GPU, NOON, SECOND, a_node, a_partition, a_slurm_job
 
 NAMING = Naming.of(GPU)
@@ -62,12 +62,12 @@ def test_without_nice_nothing_is_traded() -> None:
     assert not traded([WaitingTurn(uid=str(n), group=("a", "q", None), nice=3, since=n) for n in range(5)])
 
 
-def test_the_first_waiting_tasks_of_an_array_have_a_place() -> None:
+def test_the_first_waiting_tasks_of_an_array_have_a_position() -> None:
     rest = [a_slurm_job(f"7_{task}", number=7) for task in range(20, 0, -1)]
     split = [a_slurm_job("7_30", number=8), a_slurm_job("7_31", number=9)]
     running = a_slurm_job("7_40", number=10, state="RUNNING")
     single = a_slurm_job("11")
-    found = placed([*rest, *split, running, single], window=5)
+    found = positioned([*rest, *split, running, single], window=5)
     assert {job.id for job in found.alone} == {"7_30", "7_31", "7_40", "11"}
     [left] = found.rests
     assert (left.tasks, [job.id for job in left.window]) == (20, ["7_1", "7_2", "7_3"])

@@ -87,10 +87,10 @@ async def explain(harness: BusHarness, job: str, tenant: str | None = None) -> t
     return found, from_datetime(reply.at)
 
 
-def _prospects(pool: ScoredPool, uid: str, at: Micros) -> WhatIf:
-    place = pool.place(uid, at)
-    assert place is not None
-    return what_if_in(pool.order_at(at), place)
+def _what_if(pool: ScoredPool, uid: str, at: Micros) -> WhatIf:
+    position = pool.position(uid, at)
+    assert position is not None
+    return what_if_in(pool.order_at(at), position)
 
 
 async def test_scorers_say_together_what_one_order_says(harness: tuple[BusHarness, PolicyDocument]) -> None:
@@ -102,9 +102,9 @@ async def test_scorers_say_together_what_one_order_says(harness: tuple[BusHarnes
     causes = set()
     for job in [*(f"a{number}" for number in range(5)), *(f"b{number}" for number in range(3))]:
         found, at = await explain(opened, job)
-        assert found.prospects == _prospects(pool, found.uid, at)
-        assert found.prospects is not None
-        causes |= {move.cause for move in found.prospects.moves}
+        assert found.what_if == _what_if(pool, found.uid, at)
+        assert found.what_if is not None
+        causes |= {move.cause for move in found.what_if.counterfactuals}
     # A start out of turn is told of tenants that stand alone.
     assert causes >= ({"ends", "starts", "class", "weight"} if document == flat() else {"ends", "class"})
 
@@ -126,7 +126,7 @@ async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
         cache.learn({subject_of(state): state for state in facts})
         pool = cache.pools["c1/gpu"]
         found, at = await explain(opened, "b")
-        assert found.prospects == _prospects(pool, found.uid, at)
+        assert found.what_if == _what_if(pool, found.uid, at)
         assert found.rank == 2
         assert "It becomes number 2 once its own tenant gives back 2 of its 2 tpu." in found.reasons
 
@@ -150,8 +150,8 @@ async def test_the_words_say_what_would_move_it_and_tenants_hear_no_names(
     assert "As urgent it would be number 1" in text
     assert "Before it stands a4 of team-a" in text
     own, _ = await explain(opened, "b0", "team-b")
-    assert own.prospects is not None
-    assert found.prospects is not None
-    assert own.prospects == concealed(found.prospects, "team-b") != found.prospects
+    assert own.what_if is not None
+    assert found.what_if is not None
+    assert own.what_if == concealed(found.what_if, "team-b") != found.what_if
     assert "Before it stands a job of team-a" in " ".join(own.reasons)
     assert "a4" not in " ".join(own.reasons)

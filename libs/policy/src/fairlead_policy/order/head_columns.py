@@ -1,4 +1,4 @@
-"""The jobs that fronts are made from, side by side, as each asker had them last: an event then costs its own tenant."""
+"""The jobs that queues' heads are taken from, side by side, as each asker had them last: an event then costs its own tenant."""
 
 from collections.abc import Collection, Sequence
 from itertools import compress, count
@@ -16,7 +16,7 @@ type ChosenTree = tuple[TenantTree, Collection[str] | None]
 """A tree, and the tenants in it that somebody asks for; None for all."""
 
 
-class _KnownFront(NamedTuple):
+class _KnownHeads(NamedTuple):
     """The answer to whoever asked for these trees."""
 
     trees: Sequence[TenantTree]
@@ -26,11 +26,11 @@ class _KnownFront(NamedTuple):
     joined: SequenceColumns
 
 
-class FrontColumns:
+class HeadColumns:
     """A cache: what it knows of a tree holds while that is the same value."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, tuple[str, ...] | None], _KnownFront] = {}
+        self._known: dict[tuple[int, tuple[str, ...] | None], _KnownHeads] = {}
 
     def columns(
         self, chosen: Sequence[ChosenTree], now: Micros, window: int, names: tuple[str, ...] | None
@@ -46,9 +46,9 @@ class FrontColumns:
         trees = [tree for tree, _ in chosen]
         known = self._known.pop((window, names), None)
         if known is None or len(known.trees) != len(trees):
-            parts = [tree.front(now, window, some) for tree, some in chosen]
+            parts = [tree.heads(now, window, some) for tree, some in chosen]
             moving = [number for number, tree in enumerate(trees) if not tree.alone]
-            known = _KnownFront(trees, moving, parts, SequenceColumns.joined(parts))
+            known = _KnownHeads(trees, moving, parts, SequenceColumns.joined(parts))
         else:
             known = _moved(known, trees, chosen, now, window)
         self._known[window, names] = known
@@ -58,13 +58,13 @@ class FrontColumns:
 
 
 def _moved(
-    known: _KnownFront, trees: Sequence[TenantTree], chosen: Sequence[ChosenTree], now: Micros, window: int
-) -> _KnownFront:
+    known: _KnownHeads, trees: Sequence[TenantTree], chosen: Sequence[ChosenTree], now: Micros, window: int
+) -> _KnownHeads:
     others = {*compress(count(), map(is_not, trees, known.trees)), *known.moving}
-    found = {number: chosen[number][0].front(now, window, chosen[number][1]) for number in others}
+    found = {number: chosen[number][0].heads(now, window, chosen[number][1]) for number in others}
     found = {number: part for number, part in found.items() if part is not known.parts[number]}
     parts = [*known.parts]
     for number, part in found.items():
         parts[number] = part
     moving = [number for number in others if not trees[number].alone]
-    return _KnownFront(trees, moving, parts, known.joined.with_parts(found))
+    return _KnownHeads(trees, moving, parts, known.joined.with_parts(found))
