@@ -98,7 +98,7 @@ async def check_order_goes_on(bus: Bus, fleet: Fleet) -> None:
 
 
 async def wait(bus: Bus, jobs: set[str]) -> bool:
-    found = [position.position.id for position in (await whole_queue(bus, "gpu")).positions]
+    found = [one.position.id for one in (await whole_queue(bus, "gpu")).positions]
     return sorted(found) == sorted(jobs)
 
 

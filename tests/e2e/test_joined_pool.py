@@ -69,7 +69,7 @@ class Both:
         async def follows() -> bool:
             wanted = self.next_on_kueue()
             found = await whole_queue(bus, POOL)
-            order = [position.position.id for position in found.positions]
+            order = [one.position.id for one in found.positions]
             # Kueue is given the levels of those alone that can start soon.
             return not found.silent_shards and order == wanted and self.fixture.kueue_order()[0] == wanted[0]
 
@@ -126,7 +126,7 @@ class Both:
         async def follow() -> bool:
             kueue, slurm = self.next_on_both()
             found = await whole_queue(bus, POOL)
-            order = [position.position.id for position in found.positions]
+            order = [one.position.id for one in found.positions]
             return (
                 not found.silent_shards
                 and [name for name in order if name in kueue] == kueue

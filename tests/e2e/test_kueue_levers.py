@@ -118,7 +118,7 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
 
             async def by_priority() -> bool:
                 positions = (await whole_queue(bus, POOL)).positions
-                wanted = [position.position.id for position in positions][:4]
+                wanted = [one.position.id for one in positions][:4]
                 waiting = fixture.waiting().values()
                 by_kueue = sorted(
                     waiting,

@@ -99,11 +99,11 @@ async def _a_tier_is_a_domain_of_its_own(bus: Bus, lab: SlurmLab, rush: str, bot
     """Checks that a job that listed partitions of two domains is ranked in the first one, by one SiteFactor."""
 
     async def ranked() -> bool:
-        return [position.position.id for position in (await whole_queue(bus, RUSH)).positions] == [rush]
+        return [one.position.id for one in (await whole_queue(bus, RUSH)).positions] == [rush]
 
     await eventually(ranked, 60, what="the higher tier has an order of its own")
     await eventually(lambda: priorities(lab)[rush] >= STEP, 60, what="it stands in Slurm, too")
-    assert both not in [position.position.id for position in (await whole_queue(bus, RUSH)).positions]
+    assert both not in [one.position.id for one in (await whole_queue(bus, RUSH)).positions]
 
 
 async def _parts_that_start_together_have_one_level(lab: SlurmLab, het: str) -> None:

@@ -260,7 +260,7 @@ def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
         if not (before and after) or (snapshot.returncode, snapshot.stderr) != (0, ""):
             return None
         positions, again = (json.loads(answer)["pools"][0]["places"] for answer in (before, after))
-        of_these = [position for position in positions if position["place"]["id"].startswith("paper")]
+        of_these = [one for one in positions if one["place"]["id"].startswith("paper")]
         return (positions, snapshot.stdout) if len(of_these) > 7 and positions == again else None
 
     found = until(taken, READY_SECONDS, "a snapshot of one order")

@@ -136,14 +136,12 @@ def queue(instance: LocalInstance) -> list[KubeObject]:
 def fair(instance: LocalInstance) -> list[KubeObject]:
     """The waiting jobs, once all are there with the tenants in turn: a scorer may have stood still before."""
     positions = queue(instance)
-    return (
-        positions if [position["place"]["tenant"] for position in positions] == ["up-b", "up-a"] * 3 else []
-    )
+    return positions if [one["place"]["tenant"] for one in positions] == ["up-b", "up-a"] * 3 else []
 
 
 def first(instance: LocalInstance) -> str:
     """The uid of who is next; empty where nobody says."""
-    uids: list[str] = [position["place"]["uid"] for position in queue(instance)]
+    uids: list[str] = [one["place"]["uid"] for one in queue(instance)]
     return uids[0] if uids else ""
 
 

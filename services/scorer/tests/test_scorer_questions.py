@@ -183,8 +183,8 @@ async def test_the_first_of_a_queue_are_exact_though_each_shard_tells_only_its_p
     assert len(whole.positions) == 168
     for limit in (9, 20, 150):
         [pool] = (await ask_queue(harness, QueueQuestion(limit=limit))).pools
-        assert [position.position.id for position in pool.positions] == [
-            position.position.id for position in whole.positions[:limit]
+        assert [one.position.id for one in pool.positions] == [
+            one.position.id for one in whole.positions[:limit]
         ]
         assert [position.why for position in pool.positions] == [
             position.why for position in whole.positions[:limit]

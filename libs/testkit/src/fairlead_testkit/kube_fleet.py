@@ -74,7 +74,7 @@ async def all_placed(bus: Bus, fixture: NamespaceFixture) -> None:
 
     async def known() -> bool:
         found = await whole_queue(bus, POOL)
-        return not found.silent_shards and {position.position.id for position in found.positions} == set(
+        return not found.silent_shards and {one.position.id for one in found.positions} == set(
             fixture.waiting()
         )
 
@@ -94,7 +94,7 @@ async def heads_stand(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> No
 
     async def stands() -> bool:
         found = await whole_queue(bus, POOL)
-        wanted = [position.position.id for position in found.positions]
+        wanted = [one.position.id for one in found.positions]
         known = not found.silent_shards and set(wanted) == set(fixture.waiting())
         return known and wanted[:first] == fixture.kueue_order()[:first]
 

@@ -109,7 +109,7 @@ def filled(
 async def wanted_order(bus: Bus) -> list[str]:
     """The ids of all that waits, as the scorers order it."""
     found = await whole_queue(bus, POOL)
-    return [] if found.silent_shards else [position.position.id for position in found.positions]
+    return [] if found.silent_shards else [one.position.id for one in found.positions]
 
 
 def slurm_order(lab: SlurmLab) -> list[str]:

@@ -1,4 +1,4 @@
-"""A waiting job's explanation put together: the parts of its tag, its neighbours, its moves, and the room."""
+"""A waiting job's explanation put together: the parts of its tag, its neighbours, what would move it, and the room."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -90,7 +90,7 @@ def _passable(position: Position, other: Position, rules: PoolRules, now: Micros
 
 
 def what_if_of(found: Found, rules: PoolRules, now: Micros) -> WhatIf:
-    """The explanation that was found, in the form in which people and programs read them."""
+    """The explanation that was found, in the form in which people and programs read it."""
     position, around = found.position, found.around
     others = [one for one in around.nearest if _passable(position, one, rules, now)]
     timed = _by_time(position, others, around, rules, now)
@@ -138,7 +138,7 @@ def neighbour_of(position: Position, other: Position, rules: PoolRules, now: Mic
     Args:
         position: the position of the job behind.
         other: the position of the one before it.
-        rules: the rules that both were placed by.
+        rules: the rules that both were ordered by.
         now: the instant of the order.
     """
     parent, own, bar = _sides_where_ways_part(position, other, rules, now)
@@ -259,7 +259,7 @@ def _term_before_key(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm |
     return "infinite" if own.unbounded != bar.unbounded else None
 
 
-# Moves -----------------------------------------------------------------------------------------------------------------
+# Counterfactuals -------------------------------------------------------------------------------------------------------
 
 
 def _by_ends(found: Found) -> list[Counterfactual]:

@@ -80,7 +80,7 @@ class SideBySide:
         return counts
 
     def key_of(self, sequence: int, index: int) -> SortKey:
-        """The sort key of a position, exact."""
+        """The sort key of a job, exact."""
         return sort_key_at(self.sequences[sequence], index, self.now)
 
     def nearest(self, count: int) -> list[tuple[int, int]]:

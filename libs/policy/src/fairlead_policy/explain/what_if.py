@@ -148,7 +148,7 @@ def share_breakdown_of(
 
     Args:
         sequence: the sequence of its top-level tenant.
-        at: the job's position in it.
+        at: the job's index in it.
         tenant: the job's own.
         tenant_queues: the queues of that tenant and all below it.
         rules: the pool's rules.

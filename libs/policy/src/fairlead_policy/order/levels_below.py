@@ -98,7 +98,7 @@ class LevelsBelow:
         depths[number].put(at, self._standing(sequence, tenant, np.arange(len(at))))
 
     def _standing(self, sequence: ServiceOrder, tenant: str, at: Ints) -> Depth:
-        """A tenant's standing at some positions in its sequence."""
+        """A tenant's standing at some indexes of its sequence."""
         scores = sequence.stretches[tenant].scores.take(at)
         return Depth(
             tenant=np.full(len(at), self._number(tenant)),

@@ -65,7 +65,7 @@ class Order:
         return None if found is None else self.position_at(*found)
 
     def find(self, job: OwnJob) -> tuple[ServiceOrder, int] | None:
-        """The sequence that the job waits in, as far as its position takes it, and its position; None where it does not wait."""
+        """The sequence that the job waits in, as far as up to it, and its index there; None where it does not wait."""
         tree = self.snapshot.trees.get(self.rules.top_of(job.tenant))
         return None if tree is None else tree.find(job, self.now)
 

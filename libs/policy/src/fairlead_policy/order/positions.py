@@ -51,7 +51,7 @@ class _Served(NamedTuple):
     part: Ints
     """Number of each job's sequence; -1 where its tenant stands alone."""
     at: Ints
-    """Position of each job in its sequence."""
+    """Index of each job in its sequence."""
     behind: Names
     """Name of the job whose terms each job counts by; empty where these are its own."""
     depths: Sequence[Depth]
@@ -321,7 +321,7 @@ class Positions(Sequence[Position]):
         return found
 
     def _effective_job(self, sequence: ServiceOrder, tenant: str, at: int) -> EffectiveJob:
-        """The terms of the job at a position of a tenant's sequence, as its siblings' are compared with them."""
+        """The terms of the job at an index of a tenant's sequence, as its siblings' are compared with them."""
         known = self._effective_jobs.get((sequence, tenant, at))
         if known is None:
             known = self._effective_jobs[sequence, tenant, at] = _new_effective_job(sequence, tenant, at)
@@ -349,7 +349,7 @@ def _new_effective_job(sequence: ServiceOrder, tenant: str, at: int) -> Effectiv
 
 
 def _names(dominant: Ints, use: Ints, rules: PoolRules) -> list[str]:
-    """The resources at these positions; empty where none of it is used."""
+    """The resources at these indexes; empty where none of it is used."""
     names = np.array([*rules.resources, ""], np.object_)
     found: list[str] = names[np.where(use != 0, dominant, len(rules.resources))].tolist()
     return found

@@ -137,7 +137,7 @@ class OwnLine:
         return job
 
     def first_of_queues(self, window: int) -> Ints:
-        """The positions of the first `window` jobs of each queue."""
+        """The rows of the first `window` jobs of each queue."""
         if len(self.waiting_by_queue) == 1:
             return np.arange(min(window, len(self)))
         number = self._measure.queues.number

@@ -16,13 +16,13 @@ from fairlead_policy.tenants.tenant_queue import TenantQueue, scored_side_by_sid
 
 
 class TopLevelTenant(Protocol):
-    """Jobs by their positions in a top-level tenant's sequence."""
+    """Jobs by their indexes in a top-level tenant's sequence."""
 
     def job_at(self, index: int) -> PositionedJob:
-        """The job at a position."""
+        """The job at an index."""
 
     def jobs_at(self, indexes: Ints) -> Sequence[PositionedJob]:
-        """The jobs at these positions."""
+        """The jobs at these indexes."""
 
     def tie_at(self, index: int) -> TieBreak:
         """The tie that settles equal keys and submit instants."""
@@ -95,7 +95,7 @@ class SequenceColumns:
 
     @classmethod
     def of(cls, sequence: ServiceOrder, at: Ints) -> "SequenceColumns":
-        """Jobs of a tenant that does not stand alone, at some positions, ascending."""
+        """Jobs of a tenant that does not stand alone, at some indexes, ascending."""
         columns = Columns(at, sequence.scores.take(at), sequence.rows.take(at), sequence.queues[at])
         return cls([sequence], [len(at)], {0: sequence}, columns)
 

@@ -115,13 +115,13 @@ class ServiceOrder:
 
     @cached_property
     def effective_row(self) -> Ints:
-        """The position of the job that each counts as."""
+        """The index of the job that each counts as."""
         if self.alone:
             return np.arange(len(self))
         return self._largest(self.measure, self._now)
 
     def effective_row_in(self, tenant: str) -> Ints:
-        """The positions in a tenant's sequence of the jobs that its jobs count as among siblings'."""
+        """The indexes in a tenant's sequence of the jobs that its jobs count as among siblings'."""
         found = self._effective_rows.get(tenant)
         if found is None:
             stretch = self.stretches[tenant]
@@ -131,14 +131,14 @@ class ServiceOrder:
 
     @cached_property
     def as_submitted(self) -> Ints:
-        """The position of the largest tuple up to each job, were nothing capped."""
+        """The index of the largest tuple up to each job, were nothing capped."""
         if self.measure.rules.cap is None or self.alone:
             return self.effective_row
         return self._largest(self.measure.uncapped, self._now)
 
     @cached_property
     def by_tag(self) -> Ints:
-        """The position of the largest (class, tag, submitted, uid) up to each job: far beyond the cap it counts."""
+        """The index of the largest (class, tag, submitted, uid) up to each job: far beyond the cap it counts."""
         rules = self.measure.rules
         if rules.cap is None or not rules.rate or self.alone:
             return self.as_submitted
@@ -149,17 +149,17 @@ class ServiceOrder:
         return self.field.uid_at(self.stretch.at.item(index))
 
     def tie_at(self, index: int) -> TieBreak:
-        """The tie that settles equal keys and submit instants: the uid that the job counts by, and its position."""
+        """The tie that settles equal keys and submit instants: the uid that the job counts by, and its index."""
         return self.uid_at(index if self.alone else self.effective_row.item(index)), index
 
     def job_at(self, index: int) -> WaitingJob:
-        """The job at a position."""
+        """The job at an index."""
         if self.alone:
             return self.field.tenant_queues[0].job_at(index)
         return self.job_within(self.top, index)
 
     def jobs_at(self, indexes: Ints) -> list[WaitingJob]:
-        """The jobs at these positions."""
+        """The jobs at these indexes."""
         if self.alone and len(indexes):
             return self.field.tenant_queues[0].jobs_at(indexes)
         if len(indexes) <= _FEW:
@@ -189,11 +189,11 @@ class ServiceOrder:
 
     @cached_property
     def _first_lacking(self) -> int:
-        """The position of the first job that asks for a resource that the pool has none of; 0 where none does."""
+        """The index of the first job that asks for a resource that the pool has none of; 0 where none does."""
         return int((self.field.columns.lacking[self.stretch.at] > 0).argmax())
 
     def job_within(self, tenant: str, index: int) -> WaitingJob:
-        """A job by its position in the sequence of a tenant on its way up."""
+        """A job by its index in the sequence of a tenant on its way up."""
         at = self.stretches[tenant].at.item(index)
         return self.field.tenant_queues[self.field.tenant_queue.item(at)].job_at(self.field.row.item(at))
 
@@ -213,7 +213,7 @@ class ServiceOrder:
         return self.field.columns.queue[self.stretch.at]
 
     def index_at(self, tenant_queue: TenantQueue, row: int) -> int:
-        """The position of a job of this sequence by its tenant's own order."""
+        """The index of a job of this sequence by its tenant's own order."""
         number = next(
             number for number, known in enumerate(self.field.tenant_queues) if known is tenant_queue
         )
@@ -228,11 +228,11 @@ class ServiceOrder:
         return {tenant_queue.tenant: count for tenant_queue, count in named if count}
 
     def index_in(self, tenant: str, index: int) -> int:
-        """The position of a job in the sequence of a tenant on its way up."""
+        """The index of a job in the sequence of a tenant on its way up."""
         return self._inverse_of(tenant).item(self.stretch.at.item(index))
 
     def _inverse_of(self, tenant: str) -> Ints:
-        """The position in a tenant's sequence by number in the field; -1 for a job that is not in it."""
+        """The index in a tenant's sequence by number in the field; -1 for a job that is not in it."""
         inverse = self._inverses.get(tenant)
         if inverse is None:
             at = self.stretches[tenant].at

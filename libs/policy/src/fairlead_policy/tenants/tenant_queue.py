@@ -141,7 +141,7 @@ class TenantQueue:
         return jobs
 
     def row_of(self, job: OwnJob) -> int | None:
-        """The position in the own order of a job; None where it does not wait here."""
+        """The row in the own order of a job; None where it does not wait here."""
         row = self.line.all.row_of(job, self._measure.rules)
         return row if row < len(self) and self.uid_at(row) == job.uid else None
 

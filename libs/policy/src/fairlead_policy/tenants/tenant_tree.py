@@ -178,11 +178,11 @@ class TenantTree:
         return self.tenant_queues[self.top]
 
     def job_at(self, index: int) -> PositionedJob:
-        """The job at a position; the tenant stands alone."""
+        """The job at an index; the tenant stands alone."""
         return self.own.positioned_at(index)
 
     def jobs_at(self, indexes: Ints) -> Sequence[PositionedJob]:
-        """The jobs at these positions; the tenant stands alone."""
+        """The jobs at these indexes; the tenant stands alone."""
         return self.own.jobs_at(indexes)
 
     def tie_at(self, index: int) -> TieBreak:
@@ -217,7 +217,7 @@ class TenantTree:
         return sequence, self.indexes(sequence, tenants) if first is None else first
 
     def find(self, job: OwnJob, now: Micros) -> tuple[ServiceOrder, int] | None:
-        """The sequence as far as a job takes it, and the job's position; None where it does not wait here."""
+        """The sequence as far as a job takes it, and the job's index in it; None where it does not wait here."""
         tenant_queue = self.tenant_queues.get(job.tenant)
         row = None if tenant_queue is None else tenant_queue.row_of(job)
         if tenant_queue is None or row is None:
@@ -228,7 +228,7 @@ class TenantTree:
         return sequence, sequence.index_at(tenant_queue, row)
 
     def indexes(self, sequence: ServiceOrder, tenants: Collection[str] | None) -> Ints:
-        """The positions of these tenants' jobs, or of all."""
+        """The indexes of these tenants' jobs, or of all."""
         if tenants is None:
             return np.arange(len(sequence))
         chosen = np.array([tenant_queue.tenant in tenants for tenant_queue in sequence.field.tenant_queues])
@@ -281,7 +281,7 @@ class TenantTree:
     def _first_of_queues(
         self, sequence: ServiceOrder, window: int, tenants: Collection[str] | None
     ) -> Ints | None:
-        """The positions of each queue's first jobs, ascending; None where the sequence is too short."""
+        """The indexes of each queue's first jobs, ascending; None where the sequence is too short."""
         waiting = self._waiting(tenants)
         among = self.indexes(sequence, tenants)
         numbers = sequence.queues[among]
