@@ -133,7 +133,7 @@ def test_no_pair_that_stood_right_is_turned_round_in_whatever_order_the_allowed_
     kueue = some_kueue(dice, count)
     wanted = a_wanted_order(dice, kueue)
     window = wanted[:size]
-    place = {uid: min(number, size) for number, uid in enumerate(wanted)}
+    rank = {uid: min(number, size) for number, uid in enumerate(wanted)}
     writes = kueue.plan(window).writes
     now = {uid: kueue.jobs[uid] for uid in wanted}
 
@@ -142,7 +142,7 @@ def test_no_pair_that_stood_right_is_turned_round_in_whatever_order_the_allowed_
         return {
             (one, two)
             for one, two in combinations(wanted, 2)
-            if place[one] < place[two] and stands(now[one]) < stands(now[two])
+            if rank[one] < rank[two] and stands(now[one]) < stands(now[two])
         }
 
     stood = right()

@@ -61,12 +61,12 @@ class SteeringPasses:
             LevelWrite(
                 job=job,
                 before=0,
-                level=1000 - place,
-                rank=place,
+                level=1000 - rank,
+                rank=rank,
                 position=None,
                 tie=(job.queue_time, job.uid),
             )
-            for place, job in enumerate(self.left)
+            for rank, job in enumerate(self.left)
             if not self.expectations.leaves_alone(job)
         ]
         application = LevelApplier(

@@ -101,8 +101,8 @@ def check_no_transient_inversion(
     now = {one.uid: one for one in [*inside, *behind]}
     pairs = [
         (front.uid, back.uid)
-        for place, front in enumerate(inside)
-        for back in [*inside[place + 1 :], *behind]
+        for at, front in enumerate(inside)
+        for back in [*inside[at + 1 :], *behind]
         if stands_before(front, back)
     ]
     for uid, level in plan.writes:
@@ -274,9 +274,9 @@ class Queue:
         assert frontend_order(self.wanted)[: len(inside)] == [one.uid for one in inside]
         return len(plan.writes)
 
-    def arrive(self, place: int) -> None:
+    def arrive(self, at: int) -> None:
         self.arrived += 1
-        self.wanted.insert(place, job(f"n{self.arrived:05d}", 0, 1_000_000 + self.arrived))
+        self.wanted.insert(at, job(f"n{self.arrived:05d}", 0, 1_000_000 + self.arrived))
 
     def start_first(self) -> None:
         self.wanted.pop(0)

@@ -78,7 +78,7 @@ async def all_placed(bus: Bus, fixture: NamespaceFixture) -> None:
             fixture.waiting()
         )
 
-    await eventually(known, 60, what="all that waits has a place")
+    await eventually(known, 60, what="all that waits has a position")
 
 
 async def heads_stand(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> None:

@@ -70,19 +70,19 @@ def _floors(classes: Sequence[str], values: Mapping[str, int], width: int) -> li
     """
     floors: list[int] = []
     upward = list(reversed(classes))
-    for place, name in enumerate(upward):
+    for at, name in enumerate(upward):
         if name in values:
             floors.append(values[name])
         elif not floors:
             floors.append(0)
         else:
-            floors.append(floors[-1] + _step(upward[place:], values, floors[-1], width))
+            floors.append(floors[-1] + _step(upward[at:], values, floors[-1], width))
     return floors[::-1]
 
 
 def _step(from_here: Sequence[str], values: Mapping[str, int], below: int, width: int) -> int:
     """The distance from the floor below it to that of the first of these classes."""
-    fixed = next((place for place, name in enumerate(from_here) if name in values), None)
+    fixed = next((at for at, name in enumerate(from_here) if name in values), None)
     if fixed is None:
         return width + 1
     return min(width + 1, (values[from_here[fixed]] - below) // (fixed + 1))

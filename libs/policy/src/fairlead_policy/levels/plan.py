@@ -64,16 +64,16 @@ def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], b
             the first by tie.
         band: the queue's band.
     """
-    front = _Front.fitting(window, outside, band)
-    if front is None:
+    labelled = _WindowInBand.fitting(window, outside, band)
+    if labelled is None:
         return LevelPlan(writes=[], kept=0, dropped=len(window))
-    floor, kept = front.cheapest()
-    levels = front.spread(floor, kept)
-    changes = [(job, level) for job, level in zip(front.jobs, levels, strict=True) if job.level != level]
+    floor, kept = labelled.cheapest()
+    levels = labelled.spread(floor, kept)
+    changes = [(job, level) for job, level in zip(labelled.jobs, levels, strict=True) if job.level != level]
     return LevelPlan(
-        writes=_in_safe_order(changes, front.to_lower(levels[-1]), band.default),
-        kept=len(front.jobs) - len(changes),
-        dropped=len(window) - len(front.jobs),
+        writes=_in_safe_order(changes, labelled.to_lower(levels[-1]), band.default),
+        kept=len(labelled.jobs) - len(changes),
+        dropped=len(window) - len(labelled.jobs),
     )
 
 
@@ -81,12 +81,12 @@ class _KeptLevels(NamedTuple):
     """The jobs that keep their level, ascending."""
 
     at: Ints
-    """Positions of the jobs in the window, ascending."""
+    """Indexes of the jobs in the window, ascending."""
     xs: Ints
     """`x` of each."""
 
 
-class _Front:
+class _WindowInBand:
     """The part of the window that the band has levels for, and what stands behind it.
 
     Inside, the default level is `bottom`, one below the lowest that may be written: levels are then whole numbers
@@ -109,8 +109,8 @@ class _Front:
     @classmethod
     def fitting(
         cls, window: Sequence[LabelledJob], outside: Sequence[LabelledJob], band: Band
-    ) -> "_Front | None":
-        """The longest front of the window that fits into the band; None where not even one job does."""
+    ) -> "_WindowInBand | None":
+        """The longest beginning of the window that fits into the band; None where not even one job does."""
         steps = [0, *accumulate(int(not one.surely_before(next_)) for one, next_ in pairwise(window))]
         bottom, highest = _limits(band)
         firsts = _FirstTies(outside, band)
@@ -306,9 +306,9 @@ def _over_gap(above: int, below: int, run: int, ends: _Ends) -> list[int]:
     """
     gap, spacing = above - below, ends.spacing
     if ends.first and ends.last and spacing:
-        return [above - (gap - spacing * (run - 1)) // 2 - spacing * place for place in range(run)]
+        return [above - (gap - spacing * (run - 1)) // 2 - spacing * row for row in range(run)]
     if ends.first and spacing:
-        return [below + spacing * (run - place) for place in range(run)]
+        return [below + spacing * (run - row) for row in range(run)]
     if ends.last and spacing:
-        return [above - spacing * (place + 1) for place in range(run)]
-    return [above - gap * (place + 1) // (run + 1) for place in range(run)]
+        return [above - spacing * (row + 1) for row in range(run)]
+    return [above - gap * (row + 1) // (run + 1) for row in range(run)]

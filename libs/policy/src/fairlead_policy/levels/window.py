@@ -31,7 +31,7 @@ class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):
     counts: bool = True
     """Whether it counts as one that can start; one that can't be labelled now does not."""
     apart: bool = False
-    """Whether the job takes no place of its queue's first ones: those that no flavor takes are known beside them."""
+    """Whether the job takes no position of its queue's first ones: those that no flavor takes are known beside them."""
 
 
 class Window[J](msgspec.Struct, frozen=True):

@@ -20,12 +20,12 @@ class Depth(NamedTuple):
     tenant: Ints
     """Number of the tenant there, the job's own or one above it; `NOBODY` where its own stands higher."""
     at: Ints
-    """Position in that tenant's sequence."""
+    """Index in that tenant's sequence."""
     use: Ints
     """Use of the dominant resource, base units; 0 where that tenant's share is of what the pool has not."""
     dominant: Ints
     effective_row: Ints
-    """Position in that sequence of the job that it counts as."""
+    """Index in that sequence of the job that it counts as."""
     finite: Flags
 
     def take(self, rows: Ints | slice) -> "Depth":

@@ -14,8 +14,8 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import ServiceOrder
 
 type SortKey = tuple[int, Fraction, Micros, str, int]
-"""Key by which the order sorts a job: (class and infinite share, key, submitted, uid, position), all but the
-position those of the job that it counts as."""
+"""Key by which the order sorts a job: (class and infinite share, key, submitted, uid, own rank), all but the
+own rank those of the job that it counts as."""
 
 
 def sort_key(position: Position, rules: PoolRules, now: Micros) -> SortKey:

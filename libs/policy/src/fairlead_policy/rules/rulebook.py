@@ -92,16 +92,14 @@ class Rulebook:
             self._grants.setdefault(grant.tenant, []).append(grant)
         # Most tenants match the scope of their name: only the others have to be tried one after another.
         self._matchers = [
-            (place, tenant.name, tenant.match)
-            for place, tenant in enumerate(document.tenants)
+            (at, tenant.name, tenant.match)
+            for at, tenant in enumerate(document.tenants)
             if tenant.match is not None
         ]
         self._parents = {t.name: t.parent for t in document.tenants if t.parent is not None}
         inner = set(self._parents.values())
         self._named = {
-            t.name: place
-            for place, t in enumerate(document.tenants)
-            if t.match is None and t.name not in inner
+            t.name: at for at, t in enumerate(document.tenants) if t.match is None and t.name not in inner
         }
         self._shards: dict[str, int] = {}
         self._entitlements: dict[str, Entitlements] = {}
@@ -133,8 +131,8 @@ class Rulebook:
         blanks, so the two cannot be confused.
         """
         named = self._named.get(job.scope)
-        for place, name, match in self._matchers:
-            if named is not None and place > named:
+        for at, name, match in self._matchers:
+            if named is not None and at > named:
                 break
             if _matches(match, job):
                 return name

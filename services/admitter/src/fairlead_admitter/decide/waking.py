@@ -195,7 +195,7 @@ def neighbours(
         band: theirs.
         others: levels of jobs behind the window.
     """
-    place = next(number for number, (other, _) in enumerate(arranged) if other == uid)
-    behind = [level for _, level in arranged[place + 1 :]]
-    before = [level for _, level in arranged[:place]]
+    at = next(number for number, (other, _) in enumerate(arranged) if other == uid)
+    behind = [level for _, level in arranged[at + 1 :]]
+    before = [level for _, level in arranged[:at]]
     return max([band.default, *behind, *others]), min(before, default=band.highest + 1)

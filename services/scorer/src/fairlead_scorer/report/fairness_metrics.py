@@ -154,7 +154,7 @@ def _families() -> dict[str, GaugeMetricFamily]:
             "tenant_past_bound_seconds",
             "For how long no later job could pass the tenant's job by aging; 0 before that.",
         ),
-        "heads": family("heads", "First jobs of queues' fronts, by what keeps them back.", ("pool", "why")),
+        "heads": family("heads", "First jobs of queues, by what keeps them back.", ("pool", "why")),
         "pool_shards": family("pool_shards", "Shards that the policy gives a pool.", ("pool",)),
         "pool_owned_shards": family(
             "pool_owned_shards", "Shards of a pool that this replica owns.", ("pool",)
