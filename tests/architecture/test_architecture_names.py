@@ -18,6 +18,8 @@ OLD_WORDS = {
     "door": "an entry queue (a LocalQueue, an account), or an endpoint",
     "doors": "entry queues, or endpoints",
     "estate": "a namespace fixture",
+    "front": "the heads of queues",
+    "fronts": "the heads of queues",
     "hand_played": "a fake cluster",
     "kins": "interned",
     "ledger": "a cache, or counters",

@@ -58,11 +58,9 @@ def held_back_in_words(position: Position, rules: PoolRules, now: Micros) -> Ite
     """The effect of the levels below the top on the position, whose terms it counts by, and what it asks for that is used up."""
     for one in reversed(position.within):
         yield _below(one, rules.parents.get(one.tenant, position.top), rules)
-    effective_row = counted_as(position, rules, now)
-    if effective_row.uid != position.uid:
-        yield behind_in_words(
-            position.top or position.tenant, effective_row.id or effective_row.uid or "another job"
-        )
+    effective = counted_as(position, rules, now)
+    if effective.uid != position.uid:
+        yield behind_in_words(position.top or position.tenant, effective.id or effective.uid or "another job")
     if position.blocked:
         others = "the jobs of its class" if rules.strict else "all jobs"
         yield (
@@ -103,7 +101,7 @@ def _at(dominant: str, tag: float, rules: PoolRules) -> str:
 
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:
-    """The position of a tenant among its siblings, in words."""
+    """The standing of a tenant among its siblings, in words."""
     cause = _cause_within(one)
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"

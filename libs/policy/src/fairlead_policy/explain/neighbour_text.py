@@ -25,7 +25,7 @@ def before_in_words(one: Neighbour, position: Position, rules: PoolRules) -> str
     Args:
         one: the job that stands before.
         position: the position of the other.
-        rules: the rules that both were placed by.
+        rules: the rules that both were ordered by.
     """
     who = f"{one.id} of {one.tenant}" if one.id else f"a job of {one.tenant}"
     below = f" (within {one.within})" if one.within and one.within != position.tenant else ""

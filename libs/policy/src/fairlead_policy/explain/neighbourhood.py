@@ -1,4 +1,4 @@
-"""The surroundings of a position: how many stand before it, who does directly and who behind it, what those before it ask for, who holds what.
+"""The surroundings of a position: who and how many stand before it, who behind it, what they ask for, and who holds what.
 
 Asked of an order; the position may be another shard's. Each shard tells its part; `join_around` puts parts together exactly.
 """

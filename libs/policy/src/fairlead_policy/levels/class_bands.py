@@ -157,7 +157,7 @@ def in_safe_order[C: BandChange](parts: Sequence[ClassBandChanges[C]]) -> list[C
     By the level that a job leaves or gets, the highest first: each write counts from the front. A job out of band may be
     lowered at any moment: whatever of the window it stands before, it does so wrongly.
     """
-    front = heapq.merge(
+    first = heapq.merge(
         chain.from_iterable(part.raised for part in parts),
         sorted(
             chain.from_iterable(part.lowering for part in parts),
@@ -167,4 +167,4 @@ def in_safe_order[C: BandChange](parts: Sequence[ClassBandChanges[C]]) -> list[C
         key=lambda change: max(change.before, change.level),
         reverse=True,
     )
-    return [*front, *chain.from_iterable(part.lowered for part in reversed(parts))]
+    return [*first, *chain.from_iterable(part.lowered for part in reversed(parts))]

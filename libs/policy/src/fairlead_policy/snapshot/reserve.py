@@ -128,11 +128,11 @@ def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> Orde
     """The pool with its positions as the reservation wants them."""
     if found is None or found.why_not:
         return pool
-    front = [*found.starting, *found.passing, *([] if found.head is None else [found.head])]
+    first = [*found.starting, *found.passing, *([] if found.head is None else [found.head])]
     positions = {position.uid: position for position in pool.positions}
-    named = {*front, *found.last}
+    named = {*first, *found.last}
     rest = [uid for uid in positions if uid not in named]
-    ordered = [positions[uid] for uid in (*front, *rest, *found.last)]
+    ordered = [positions[uid] for uid in (*first, *rest, *found.last)]
     if pool.rules.strict:
         # Levels are written within a class: no job stands behind those of a lower one.
         turn = {

@@ -41,10 +41,10 @@ class Barrier:
         reaches = self._unlifted is not None and write.level >= self._unlifted
         if reaches and (raised or write.cause is WriteCause.WAKE):
             return True
-        front, back = sorted((_line_position(write, write.before), _line_position(write, write.level)))
+        high, low = sorted((_line_position(write, write.before), _line_position(write, write.level)))
         line = self._raised if raised else self._lowered
-        first = bisect_right(line, front)
-        return first < len(line) and line[first] < back
+        first = bisect_right(line, high)
+        return first < len(line) and line[first] < low
 
 
 def _is_raised(write: LevelWrite) -> bool:

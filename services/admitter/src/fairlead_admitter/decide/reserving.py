@@ -214,8 +214,8 @@ class ReservePlanner:
         """
         ranked, found = self._decide(line, known, now)
         held = [*found.passing, *([] if found.head is None else [found.head.uid])]
-        front = max((found.order.index(uid) + 1 for uid in held), default=0)
-        return [ranked[uid] for uid in found.order[: front + more]], self._decided(found, ranked)
+        reach = max((found.order.index(uid) + 1 for uid in held), default=0)
+        return [ranked[uid] for uid in found.order[: reach + more]], self._decided(found, ranked)
 
     def withdraw(self, line: ReservedQueue, now: Micros) -> tuple[list[str], ReserveDecision]:
         """The uids of jobs whose passes are taken back, where no order is known to arrange: time goes on without one."""

@@ -58,7 +58,7 @@ class DecisionStamp(msgspec.Struct, frozen=True, kw_only=True):
 def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
     """The shard's content at an instant.
 
-    Heads that would break the payload limit are halved until they fit: readers see by `waiting` that it goes on.
+    Heads that would break the payload limit are halved until they fit: readers see by `waiting` that more jobs wait.
     A shard of so many tenants that even their standings do not fit gives the heads, and if need be the heads alone.
     """
     pool.let_pass(shard, now)
