@@ -5,14 +5,15 @@ hands the bytes over in a pipe. A full pipe makes it wait, so few pieces are in 
 """
 
 import contextlib
-import fcntl
-import gc
+import multiprocessing
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
-from typing import BinaryIO, NamedTuple, NoReturn
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
+from typing import NamedTuple
 
 from fairlead_cli.errors import CommandError
 
@@ -22,10 +23,6 @@ type ResultPiece = Callable[[], bytes | bytearray]
 MOST_FORKS = 4
 """Processes at most: each has a copy of the memory that it looks at, so that more would take more than they
 save."""
-_LENGTH = 8
-"""Bytes before a piece that say how long it is."""
-_PIPE = 2**20
-"""Bytes that a pipe holds: a fork goes on with its next piece while the last one is fetched."""
 
 
 class ForkEndedError(CommandError):
@@ -35,8 +32,8 @@ class ForkEndedError(CommandError):
 class _Fork(NamedTuple):
     """A process that makes pieces, and the pipe that they come in."""
 
-    pid: int
-    pipe: BinaryIO
+    process: ForkProcess
+    pipe: Connection
 
     def fetch(self) -> bytes:
         """The next piece.
@@ -44,28 +41,22 @@ class _Fork(NamedTuple):
         Raises:
             ForkEndedError: it ended before that.
         """
-        length = self.pipe.read(_LENGTH)
-        size = int.from_bytes(length)
-        piece = self.pipe.read(size)
-        if len(length) < _LENGTH or len(piece) < size:
+        try:
+            return self.pipe.recv_bytes()
+        except (EOFError, OSError) as error:
+            self.process.join()
+            code = self.process.exitcode or 0
+            ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else "failed"
             raise ForkEndedError(
-                f"the result is not whole: a process that made a part of it {self._ended()}",
+                f"the result is not whole: a process that made a part of it {ended}",
                 hint="Where memory is short, set PYTHON_CPU_COUNT=1: a single process needs less of it.",
-            )
-        return piece
-
-    def _ended(self) -> str:
-        """The end of a process that closed its pipe, in words. It stays known to the system, so nobody gets its number."""
-        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        if found is None or found.si_code == os.CLD_EXITED:
-            return "failed"
-        return f"was ended by {signal.Signals(found.si_status).name}"
+            ) from error
 
     def end(self) -> None:
         """Ends the process, if it is still there."""
         self.pipe.close()
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        self.process.kill()
+        self.process.join()
 
 
 def processes() -> int:
@@ -85,30 +76,17 @@ def made(pieces: Sequence[ResultPiece], *, by: int) -> Generator[bytes | bytearr
     Raises:
         ForkEndedError: one of the processes ended before its pieces were made.
     """
-    forks = _forks(pieces, by) if by > 1 else []
-    if not forks:
-        for piece in pieces:
-            yield piece()
-        return
-    try:
-        for number in range(len(pieces)):
-            yield forks[number % by].fetch()
-    finally:
-        for fork in forks:
-            fork.end()
-
-
-def _forks(pieces: Sequence[ResultPiece], count: int) -> list[_Fork]:
-    """The processes, each with every `count`-th piece; none where the system does not give them all."""
-    forks: list[_Fork] = []
-    try:
-        for number in range(count):
-            forks.append(_fork(pieces[number::count], forks))
-    except OSError:
-        for fork in forks:
-            fork.end()
-        return []
-    return forks
+    with contextlib.ExitStack() as ending:
+        forks: list[_Fork] = []
+        try:
+            for number in range(by if by > 1 else 0):
+                forks.append(_fork(pieces[number::by], forks))
+                ending.callback(forks[-1].end)
+        except OSError:
+            forks = []
+            ending.close()
+        for number, piece in enumerate(pieces):
+            yield forks[number % by].fetch() if forks else piece()
 
 
 def _fork(pieces: Sequence[ResultPiece], others: Sequence[_Fork]) -> _Fork:
@@ -117,40 +95,20 @@ def _fork(pieces: Sequence[ResultPiece], others: Sequence[_Fork]) -> _Fork:
     Raises:
         OSError: the system gives no process, or no pipe.
     """
-    reading, writing = os.pipe()
-    with contextlib.suppress(OSError):  # a smaller one does as well
-        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE)
-    try:
-        pid = os.fork()
-        if not pid:
-            # Whoever else holds the reading end of a pipe keeps its writer waiting for nobody.
-            _hand_over(pieces, writing, to_close=(reading, *(fork.pipe.fileno() for fork in others)))
-    except OSError:
-        os.close(reading)
-        raise
-    finally:
-        os.close(writing)
-    return _Fork(pid, os.fdopen(reading, "rb"))
+    reading, writing = multiprocessing.Pipe(duplex=False)
+    # Whoever else holds the reading end of a pipe keeps its writer waiting for nobody.
+    unread = (reading, *(fork.pipe for fork in others))
+    with writing:
+        process = ForkProcess(target=_hand_over, args=(pieces, writing, unread))
+        process.start()
+    return _Fork(process, reading)
 
 
-def _hand_over(pieces: Sequence[ResultPiece], writing: int, *, to_close: Sequence[int]) -> NoReturn:
-    """Make pieces, write them, and end without what Python does at an end: its buffers are those of the other process."""
-    code = 1
-    try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the other process, and that this one
-        gc.disable()  # a look for garbage would copy all memory
-        for one in to_close:
-            os.close(one)
-        with os.fdopen(writing, "wb") as pipe:
-            for piece in pieces:
-                found = piece()
-                pipe.write(len(found).to_bytes(_LENGTH))
-                pipe.write(found)
-                pipe.flush()
-        code = 0
-    except BrokenPipeError:
-        pass  # nobody reads on
-    except BaseException:  # noqa: BLE001 # said here, as nobody else can, and the other process ends by it
-        sys.__excepthook__(*sys.exc_info())
-    finally:
-        os._exit(code)
+def _hand_over(pieces: Sequence[ResultPiece], writing: Connection, unread: Sequence[Connection]) -> None:
+    """Make pieces and write them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the other process, and that this one
+    for pipe in unread:
+        pipe.close()
+    with contextlib.suppress(BrokenPipeError):  # nobody reads on
+        for piece in pieces:
+            writing.send_bytes(piece())
