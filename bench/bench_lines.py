@@ -1,19 +1,16 @@
 """Lines of JSON, one for each figure; and what a process costs."""
 
-import contextlib
 import json
 import time
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
-import pytest
 from order_measuring import quantile
 
 from fairlead_testkit.process_fleet import ProcessFleet
 
 __all__ = [
     "cpu_seconds",
-    "looked_at",
     "peak_resident",
     "pids_of",
     "quantile",
@@ -46,16 +43,6 @@ async def use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, dic
 def pids_of(fleet: ProcessFleet) -> dict[str, int]:
     """Pids of the fleet's services, by their names."""
     return {service.name: service.pid for service in fleet.services.values()}
-
-
-@contextlib.contextmanager
-def looked_at(by: str, variable: str, notes: Path) -> Iterator[Path]:
-    """Every service that starts meanwhile loads the folder `by` beside this file, which notes what it sees in a folder."""
-    notes.mkdir(exist_ok=True)
-    with pytest.MonkeyPatch.context() as environ:
-        environ.setenv(variable, str(notes))
-        environ.setenv("PYTHONPATH", str(Path(__file__).parent / by))
-        yield notes
 
 
 def resident(pid: int) -> float:

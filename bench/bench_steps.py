@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from bench_lines import cpu_seconds, looked_at, pids_of, say
+import pytest
+from bench_lines import cpu_seconds, pids_of, say
 from bench_stack import GPUS, POLICY, URGENT, WAITING, submit_backlog
 
 from fairlead_bus import Bus
@@ -22,10 +23,11 @@ QUESTIONS = 20
 
 async def steps() -> None:
     """15 k jobs wait while cards turn over: the longest step of each service; then the same while people look."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        looked_at("steps", "BENCH_STEPS", Path(folder) / "steps") as notes,
-    ):
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as environ:
+        notes = Path(folder) / "steps"
+        notes.mkdir()
+        environ.setenv("BENCH_STEPS", str(notes))
+        environ.setenv("PYTHONPATH", str(Path(__file__).parent / "steps"))  # services load what is in it
         fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=GPUS // 8)
         async with fleet.running() as bus:
             await _fill(bus)

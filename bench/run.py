@@ -19,7 +19,6 @@ import bench_stack
 import bench_steps
 import bench_telling
 import bench_tracing
-import bench_tracing_share
 import bench_trees
 
 BENCHES = {
@@ -40,7 +39,6 @@ BENCHES = {
     "growth": bench_growth.growth,
     "telling": bench_telling.telling,
     "tracing": bench_tracing.tracing,
-    "tracing-share": bench_tracing_share.tracing_share,
     "kueue": bench_kueue.kueue,
     "kueue-idle": bench_kueue.kueue_idle,
     "kueue-load": bench_kueue_load.kueue_load,
