@@ -4,14 +4,14 @@ import time
 
 import pytest
 
-from fairlead_slurm.batch_checks import batch_target, check_batch, script_of_words
-from fairlead_slurm.batch_fit import BatchTarget, fit
-from fairlead_slurm.batch_pods import PodSite
-from fairlead_slurm.batch_script import read
+from fairlead_slurm.batch.checks import batch_target, check_batch, script_of_words
+from fairlead_slurm.batch.fit import BatchTarget, fit
+from fairlead_slurm.batch.image_remarks import ImageRule
+from fairlead_slurm.batch.pods import PodSite
+from fairlead_slurm.batch.script import read
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.images.reference import ImageReference
 from fairlead_slurm.images.registry import ImageAnswer, Presence
-from fairlead_slurm.images.remarks import ImageRule
 from fairlead_slurm.limits import AccountLimits, AllowedAmounts, Association, account_limits
 from fairlead_testkit.slurm_builders import a_node, a_partition
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions

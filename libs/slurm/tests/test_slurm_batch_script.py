@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_slurm.batch_fit import BatchTarget, fit
-from fairlead_slurm.batch_options import Remark
-from fairlead_slurm.batch_script import read
-from fairlead_slurm.batch_values import gres, memory, seconds
+from fairlead_slurm.batch.fit import BatchTarget, fit
+from fairlead_slurm.batch.options import Remark
+from fairlead_slurm.batch.script import read
+from fairlead_slurm.batch.values import gres, memory, seconds
 from fairlead_testkit.slurm_builders import a_node, a_partition
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from fairlead_slurm.batch.image_remarks import ImageRule, image_remarks
 from fairlead_slurm.images.credentials import (
     Credential,
     CredentialsUnreadableError,
@@ -18,7 +19,6 @@ from fairlead_slurm.images.credentials import (
 )
 from fairlead_slurm.images.reference import ImageNameError, image_reference
 from fairlead_slurm.images.registry import ImageAnswer, Presence, Registries
-from fairlead_slurm.images.remarks import ImageRule, image_remarks
 from fairlead_testkit.image_registry import USER, WORD, ImageRegistry, ensure_image_registry, image_registry
 
 THERE, MISSING, UNASKED = Presence.THERE, Presence.MISSING, Presence.UNASKED

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from fairlead_slurm.batch_pods import PodSite
+from fairlead_slurm.batch.image_remarks import ImageRule
+from fairlead_slurm.batch.pods import PodSite
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import SlurmUnreachableError, UnreadableError
 from fairlead_slurm.hooks.installing import HookSettings, hook_files
 from fairlead_slurm.images.reference import ImageReference, image_reference
 from fairlead_slurm.images.registry import ImageAnswer, Presence, Registries
-from fairlead_slurm.images.remarks import ImageRule
 from fairlead_slurm.limits import AccountLimits
 from fairlead_slurm_bridge.checking import TARGET_SECONDS, BatchChecks, CachedRegistry
 from fairlead_slurm_bridge.hooks.server import HookServer

@@ -10,7 +10,7 @@ from fairlead_bus import Rejected
 from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.batch_options import Remark
+from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.errors import SlurmUnreachableError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob
 from fairlead_slurm_bridge.creating import Creator

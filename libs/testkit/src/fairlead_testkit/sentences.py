@@ -42,7 +42,7 @@ VOICES: dict[str, tuple[str, ...]] = {
     ),
     "slurm": (
         "services/cli/src/fairlead_cli/slurm/*.py",
-        "libs/slurm/src/fairlead_slurm/batch_*.py",
+        "libs/slurm/src/fairlead_slurm/batch/*.py",
     ),
     "refusals of jobs": (
         "libs/contracts/src/fairlead_contracts/messages/submissions.py",

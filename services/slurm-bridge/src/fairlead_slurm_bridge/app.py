@@ -17,11 +17,11 @@ from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.batch_pods import PodSite
+from fairlead_slurm.batch.image_remarks import ImageRule
+from fairlead_slurm.batch.pods import PodSite
 from fairlead_slurm.controller import CommandController, Controller
 from fairlead_slurm.images.credentials import CredentialsUnreadableError, credentials
 from fairlead_slurm.images.registry import Registries
-from fairlead_slurm.images.remarks import ImageRule
 from fairlead_slurm.rest.client import UNIX, RestClient
 from fairlead_slurm.rest.controller import RestController
 from fairlead_slurm.slurm_token import SlurmToken

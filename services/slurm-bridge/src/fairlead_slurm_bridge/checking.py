@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 import structlog
 
-from fairlead_slurm.batch_checks import TargetSource, batch_target, check_batch, script_of_words
-from fairlead_slurm.batch_fit import BatchTarget
-from fairlead_slurm.batch_options import Remark
-from fairlead_slurm.batch_pods import PodSite
+from fairlead_slurm.batch.checks import TargetSource, batch_target, check_batch, script_of_words
+from fairlead_slurm.batch.fit import BatchTarget
+from fairlead_slurm.batch.image_remarks import ImageRule, Registry
+from fairlead_slurm.batch.options import Remark
+from fairlead_slurm.batch.pods import PodSite
 from fairlead_slurm.errors import FatalSlurmError, SlurmError, SlurmUnreachableError
 from fairlead_slurm.images.reference import ImageReference
 from fairlead_slurm.images.registry import ImageAnswer, Presence
-from fairlead_slurm.images.remarks import ImageRule, Registry
 
 TARGET_SECONDS = 10.0
 """Seconds after which slurmctld is asked again for partitions, nodes and limits."""

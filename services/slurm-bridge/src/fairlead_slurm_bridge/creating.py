@@ -12,7 +12,7 @@ from typing import Protocol
 from fairlead_bus import Rejected
 from fairlead_contracts.frontend.verbs import UNAVAILABLE, CreateJob, CreateOutcome, CreateReply
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.batch_options import Remark
+from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.errors import RetryableSlurmError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob, submission_mark
 from fairlead_slurm.submitting.batch_job import sbatch_words

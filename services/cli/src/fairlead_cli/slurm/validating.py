@@ -14,16 +14,16 @@ from fairlead_cli.printing import print_answer
 from fairlead_cli.slurm.clusters import controller
 from fairlead_cli.slurm.flags import ScriptFlags
 from fairlead_cli.slurm.survey import effective_user
-from fairlead_slurm.batch_checks import batch_target, check_batch
-from fairlead_slurm.batch_fit import BatchTarget
-from fairlead_slurm.batch_options import Remark
-from fairlead_slurm.batch_pods import PodSite
-from fairlead_slurm.batch_script import read
+from fairlead_slurm.batch.checks import batch_target, check_batch
+from fairlead_slurm.batch.fit import BatchTarget
+from fairlead_slurm.batch.image_remarks import ImageRule
+from fairlead_slurm.batch.options import Remark
+from fairlead_slurm.batch.pods import PodSite
+from fairlead_slurm.batch.script import read
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm.hooks.installing import pods_partition
 from fairlead_slurm.images.credentials import CredentialsUnreadableError, credentials, usual_file
 from fairlead_slurm.images.registry import Registries
-from fairlead_slurm.images.remarks import ImageRule
 
 _SECONDS = 5.0
 """Seconds for each question to slurmctld: a person waits, and the form can be told without it."""

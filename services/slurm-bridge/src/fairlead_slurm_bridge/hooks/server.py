@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from fairlead_slurm.batch_options import Remark
+from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks import words

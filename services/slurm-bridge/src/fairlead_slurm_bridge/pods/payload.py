@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_slurm.batch_pods import LONGEST_SCRIPT
+from fairlead_slurm.batch.pods import LONGEST_SCRIPT
 from fairlead_slurm_bridge.errors import PodRefusedError
 
 MARK = "#fairlead: what follows runs in the pod"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairlead_slurm.batch_options import BatchOption, OptionWord, Remark, options
-from fairlead_slurm.batch_values import is_taken_all_the_same, problem
+from fairlead_slurm.batch.options import BatchOption, OptionWord, Remark, options
+from fairlead_slurm.batch.values import is_taken_all_the_same, problem
 
 _MARK = "#SBATCH"
 _NEXT_PART = ("hetjob", "packjob")

@@ -6,12 +6,12 @@ Before them `batch_target` asks slurmctld for the site that scripts are measured
 from collections.abc import Sequence
 from typing import Protocol
 
-from fairlead_slurm.batch_fit import BatchTarget, fit
-from fairlead_slurm.batch_options import BatchOption, OptionWord, Remark, options
-from fairlead_slurm.batch_pods import PodSite, image_of
-from fairlead_slurm.batch_script import BatchScript
+from fairlead_slurm.batch.fit import BatchTarget, fit
+from fairlead_slurm.batch.image_remarks import ImageRule, Registry, image_remarks
+from fairlead_slurm.batch.options import BatchOption, OptionWord, Remark, options
+from fairlead_slurm.batch.pods import PodSite, image_of
+from fairlead_slurm.batch.script import BatchScript
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
-from fairlead_slurm.images.remarks import ImageRule, Registry, image_remarks
 from fairlead_slurm.limits import AccountLimits
 
 _LIMITED = frozenset(("limits", "safe", "all"))

@@ -3,7 +3,7 @@
 import enum
 from typing import Protocol
 
-from fairlead_slurm.batch_options import Remark
+from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.images.reference import ImageReference, image_reference
 from fairlead_slurm.images.registry import ImageAnswer, Presence
 

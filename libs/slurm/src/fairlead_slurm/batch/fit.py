@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from fairlead_slurm.batch_limits import beyond_limits
-from fairlead_slurm.batch_options import BatchOption, Remark
-from fairlead_slurm.batch_pods import PodSite, unfit_for_pods
-from fairlead_slurm.batch_script import BatchScript
-from fairlead_slurm.batch_values import fewest_nodes, highest_task, problem, seconds
-from fairlead_slurm.batch_wants import Given, amount_in_words, line_of, of_a_node, of_all_nodes, value_of
+from fairlead_slurm.batch.limits import beyond_limits
+from fairlead_slurm.batch.options import BatchOption, Remark
+from fairlead_slurm.batch.pods import PodSite, unfit_for_pods
+from fairlead_slurm.batch.script import BatchScript
+from fairlead_slurm.batch.values import fewest_nodes, highest_task, problem, seconds
+from fairlead_slurm.batch.wants import Given, amount_in_words, line_of, of_a_node, of_all_nodes, value_of
 from fairlead_slurm.cluster import SlurmNode, SlurmPartition
 from fairlead_slurm.limits import AccountLimits
 

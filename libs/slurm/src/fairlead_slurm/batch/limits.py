@@ -7,9 +7,9 @@ not told: then a limit of an association counts only where no QOS says otherwise
 
 from collections.abc import Iterator, Sequence
 
-from fairlead_slurm.batch_options import Remark
-from fairlead_slurm.batch_values import seconds
-from fairlead_slurm.batch_wants import Given, amount_in_words, line_of, of_each_node, of_the_job, value_of
+from fairlead_slurm.batch.options import Remark
+from fairlead_slurm.batch.values import seconds
+from fairlead_slurm.batch.wants import Given, amount_in_words, line_of, of_each_node, of_the_job, value_of
 from fairlead_slurm.cluster import SlurmPartition
 from fairlead_slurm.limits import AccountLimits, AllowedAmounts, Association
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead_slurm.batch_options import BatchOption
-from fairlead_slurm.batch_values import count, fewest_nodes, gpus, gres, memory
+from fairlead_slurm.batch.options import BatchOption
+from fairlead_slurm.batch.values import count, fewest_nodes, gpus, gres, memory
 
 _MIB = 1024**2
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlead_slurm.batch_names import KNOWN, LATER, MAY_HAVE_VALUE, SAME, SHORT, WITH_VALUE, WITHOUT_VALUE
+from fairlead_slurm.batch.names import KNOWN, LATER, MAY_HAVE_VALUE, SAME, SHORT, WITH_VALUE, WITHOUT_VALUE
 
 _SHOWN = 4
 """Number of options that a remark lists, at most, where a shortened name may be any of several."""

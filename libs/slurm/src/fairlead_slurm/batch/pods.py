@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from fairlead_slurm.batch_options import Remark
-from fairlead_slurm.batch_values import fewest_nodes
-from fairlead_slurm.batch_wants import Given, line_of, value_of
+from fairlead_slurm.batch.options import Remark
+from fairlead_slurm.batch.values import fewest_nodes
+from fairlead_slurm.batch.wants import Given, line_of, value_of
 from fairlead_slurm.errors import PodCommentError
 from fairlead_slurm.images.reference import ImageNameError, image_reference
 from fairlead_slurm.pod_comment import pod_words
