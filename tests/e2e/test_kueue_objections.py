@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_kube.workloads import PRIORITY_BOOST
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_testkit.admissions import full_queue
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_kube.answers import error_of, read_status
+from fairlead_kube.connection.answers import error_of, read_status
 from fairlead_kube.errors import (
     AlreadyExistsError,
     ConflictError,

@@ -10,7 +10,6 @@ import pytest
 from aiohttp import web
 
 from fairlead_kube.client import KubeClient, connect
-from fairlead_kube.core import Node
 from fairlead_kube.errors import (
     ForbiddenError,
     MalformedAnswerError,
@@ -19,8 +18,9 @@ from fairlead_kube.errors import (
     UnauthorizedError,
     UnreachableError,
 )
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.resources import NAMESPACES, NODES
 from fairlead_kube.reflector import Key, Reflector
-from fairlead_kube.resources import NAMESPACES, NODES
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairlead_kube.client import KubeClient, connect, service_account
-from fairlead_kube.core import Node
+from fairlead_kube.connection.kubeconfig import contexts
 from fairlead_kube.discovery import account_can, can_i, pick_version, served, server_version, whoami
 from fairlead_kube.errors import (
     AlreadyExistsError,
@@ -21,11 +21,9 @@ from fairlead_kube.errors import (
     InvalidError,
     NotFoundError,
 )
-from fairlead_kube.kubeconfig import contexts
-from fairlead_kube.lever import Lever, probe_lever
-from fairlead_kube.objects import PartialObject
-from fairlead_kube.reflector import Key, Reflector, whole
-from fairlead_kube.resources import (
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.objects import PartialObject
+from fairlead_kube.kinds.resources import (
     CLUSTER_QUEUES,
     JOBS,
     KUEUE,
@@ -37,8 +35,10 @@ from fairlead_kube.resources import (
     VALIDATING_WEBHOOKS,
     WORKLOADS,
 )
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST
+from fairlead_kube.lever import Lever, probe_lever
+from fairlead_kube.reflector import Key, Reflector, whole
 from fairlead_kube.settings import KubeSettings
-from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import ADMIN, ADMITTER, WATCHER, KubeLab, things

@@ -8,10 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_kube.demand import pod_count, pod_demand, pod_set_demand, workload_charges, workload_demand
-from fairlead_kube.objects import RawAmounts
-from fairlead_kube.pods import Container, PodSpec, PodTemplate, ResourceRequirements
-from fairlead_kube.workloads import PodSet, Workload
+from fairlead_kube.kinds.demand import (
+    pod_count,
+    pod_demand,
+    pod_set_demand,
+    workload_charges,
+    workload_demand,
+)
+from fairlead_kube.kinds.objects import RawAmounts
+from fairlead_kube.kinds.pods import Container, PodSpec, PodTemplate, ResourceRequirements
+from fairlead_kube.kinds.workloads import PodSet, Workload
 
 GI = 2**30
 

@@ -15,11 +15,11 @@ import pytest
 import trustme
 from aiohttp import web
 
+from fairlead_kube.connection.exec_plugin import CLUSTER_EXTENSION, ExecPlugin
+from fairlead_kube.connection.kubeconfig import Access, Cluster, User, read_kubeconfig
+from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import CredentialsError
-from fairlead_kube.exec_plugin import CLUSTER_EXTENSION, ExecPlugin
-from fairlead_kube.kubeconfig import Access, Cluster, User, read_kubeconfig
 from fairlead_kube.settings import KubeSettings
-from fairlead_kube.transport import open_transport
 
 VERSION = "client.authentication.k8s.io/v1"
 ANYWHERE = Cluster(server="https://x")
@@ -117,7 +117,7 @@ def is_alive(noted: Path) -> bool:
 
 
 async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_kube.exec_plugin.RUN_SECONDS", 0.2)
+    monkeypatch.setattr("fairlead_kube.connection.exec_plugin.RUN_SECONDS", 0.2)
     hanging = access(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 600")
     with pytest.raises(CredentialsError, match="gave nothing within"):
         await ExecPlugin(hanging).authorization(renew=False)
@@ -139,8 +139,8 @@ def test_a_plugin_that_cannot_be_run_is_told(tmp_path: Path, more: dict[str, obj
 
 def test_a_plugin_costs_no_large_import() -> None:
     script = (
-        "import sys; from fairlead_kube.credentials import sign_in; "
-        "from fairlead_kube.kubeconfig import Access, Cluster, User; "
+        "import sys; from fairlead_kube.connection.credentials import sign_in; "
+        "from fairlead_kube.connection.kubeconfig import Access, Cluster, User; "
         f"sign_in(Access(cluster=Cluster(), user=User(exec={{'command': 'x', 'apiVersion': {VERSION!r}}}))); "
         "print('kubernetes_asyncio' in sys.modules)"
     )

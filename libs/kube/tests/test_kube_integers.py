@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_kube.quantities import HIGHEST_INT32, LOWEST_INT32, int32
+from fairlead_kube.kinds.quantities import HIGHEST_INT32, LOWEST_INT32, int32
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,22 @@ from pathlib import Path
 import pytest
 
 from fairlead_kube.client import connect
-from fairlead_kube.credentials import Fixed, TokenFile, sign_in, tls_context
+from fairlead_kube.connection.credentials import Fixed, TokenFile, sign_in, tls_context
+from fairlead_kube.connection.kubeconfig import (
+    Access,
+    Cluster,
+    User,
+    contexts,
+    find_access,
+    material,
+    read_kubeconfig,
+)
 from fairlead_kube.errors import (
     ConfigurationError,
     CredentialsError,
     MissingKubeconfigError,
     UnknownContextError,
 )
-from fairlead_kube.kubeconfig import Access, Cluster, User, contexts, find_access, material, read_kubeconfig
 from fairlead_kube.settings import KubeSettings
 
 FIRST = """

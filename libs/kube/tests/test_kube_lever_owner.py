@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_kube.workloads import PRIORITY_BOOST, WorkloadMeta, lever_owner
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, WorkloadMeta, lever_owner
 
 type Fields = dict[str, object]
 

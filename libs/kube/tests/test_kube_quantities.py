@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_kube.quantities import counted, in_base_units, nanos
+from fairlead_kube.kinds.quantities import counted, in_base_units, nanos
 
 SUFFIXES: dict[str, Fraction] = {
     "n": Fraction(1, 10**9),

@@ -16,9 +16,9 @@ import pytest
 
 from fairlead_kube.client import KubeClient, connect
 from fairlead_kube.errors import RetryableKubeError
-from fairlead_kube.objects import PartialObject
+from fairlead_kube.kinds.objects import PartialObject
+from fairlead_kube.kinds.resources import NAMESPACES, Resource
 from fairlead_kube.reflector import Key, Reflector
-from fairlead_kube.resources import NAMESPACES, Resource
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from fairlead_kube.core import Node, NodePool, PyTorchJob, Webhook
-from fairlead_kube.objects import (
+from fairlead_kube.kinds.core import Node, NodePool, PyTorchJob, Webhook
+from fairlead_kube.kinds.objects import (
     Condition,
     LabelRequirement,
     LabelSelector,
@@ -14,10 +14,10 @@ from fairlead_kube.objects import (
     holds,
     instant,
 )
-from fairlead_kube.pods import Pod, Taint, Toleration
-from fairlead_kube.queues import ClusterQueue, Cohort
-from fairlead_kube.resources import JOBS, KUEUE, NODES, WORKLOADS
-from fairlead_kube.workloads import Workload
+from fairlead_kube.kinds.pods import Pod, Taint, Toleration
+from fairlead_kube.kinds.queues import ClusterQueue, Cohort
+from fairlead_kube.kinds.resources import JOBS, KUEUE, NODES, WORKLOADS
+from fairlead_kube.kinds.workloads import Workload
 
 
 def test_a_bookmark_of_a_pod_with_nulls_is_read() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_kube.throttle import Throttle
+from fairlead_kube.connection.throttle import Throttle
 from fairlead_testkit.manual_clock import ManualClock
 
 

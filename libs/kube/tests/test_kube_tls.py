@@ -14,11 +14,11 @@ import pytest
 import trustme
 from aiohttp import web
 
-from fairlead_kube import kubeconfig as module
+from fairlead_kube.connection import kubeconfig as module
+from fairlead_kube.connection.kubeconfig import Access, Cluster, User, find_access
+from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import UnreachableError
-from fairlead_kube.kubeconfig import Access, Cluster, User, find_access
 from fairlead_kube.settings import KubeSettings
-from fairlead_kube.transport import open_transport
 
 
 @pytest.fixture(scope="module")

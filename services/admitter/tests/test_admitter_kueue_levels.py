@@ -21,8 +21,8 @@ from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, subject_of
 from fairlead_kube.client import KubeClient, connect
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_kube.settings import KubeSettings
-from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_testkit.awaiting import eventually

@@ -15,7 +15,7 @@ from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_kube.workloads import PRIORITY_BOOST
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.beside import beside

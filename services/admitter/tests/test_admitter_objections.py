@@ -18,7 +18,7 @@ from fairlead_admitter.report.objections import Objection, Reason, objections_to
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.messages.state import ClassState, Fault, JobState, Phase
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_kube.core import ObjectReference
+from fairlead_kube.kinds.core import ObjectReference
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.builders import NOW, a_document, a_grant, a_job, a_pool, a_queue, a_tenant_state

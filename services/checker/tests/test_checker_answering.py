@@ -14,12 +14,12 @@ from fairlead_checker.steps import RESET
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.job_traces import Span, new_trace
-from fairlead_kube.core import Node
-from fairlead_kube.objects import instant
-from fairlead_kube.pods import Pod
-from fairlead_kube.queues import ResourceFlavor
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.objects import instant
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.queues import ResourceFlavor
+from fairlead_kube.kinds.workloads import AdmissionCheck, Workload
 from fairlead_kube.reflector import Key
-from fairlead_kube.workloads import AdmissionCheck, Workload
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime.metrics import Metrics
 from fairlead_runtime.spans import ExportOutcome, Spans

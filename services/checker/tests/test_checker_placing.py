@@ -12,11 +12,11 @@ from fairlead_checker.ground import Ground
 from fairlead_checker.placing import Placing
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_contracts.frontend.marks import ZONE_KEY
-from fairlead_kube.core import Node
-from fairlead_kube.pods import Pod
-from fairlead_kube.queues import ResourceFlavor
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.queues import ResourceFlavor
+from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key
-from fairlead_kube.workloads import Workload
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_testkit.kubelab import KubeObject
 

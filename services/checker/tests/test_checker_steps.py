@@ -6,8 +6,8 @@ import pytest
 from fairlead_checker.facts import Checked, checked
 from fairlead_checker.steps import RESET, CheckStep, step_of
 from fairlead_contracts.base.instants import SECOND, Micros
-from fairlead_kube.objects import instant
-from fairlead_kube.workloads import Workload
+from fairlead_kube.kinds.objects import instant
+from fairlead_kube.kinds.workloads import Workload
 
 NOW: Micros = instant("2026-11-22T12:00:00Z")
 OURS = {"gang-fit"}

@@ -13,10 +13,10 @@ from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube.core import Namespace, Node, WebhookConfiguration
+from fairlead_kube.kinds.core import Namespace, Node, WebhookConfiguration
+from fairlead_kube.kinds.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from fairlead_kube.kinds.workloads import AdmissionCheck
 from fairlead_kube.lever import Lever, LeverProbe
-from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
-from fairlead_kube.workloads import AdmissionCheck
 from fairlead_testkit.kubelab import A100, GPU, GPU_PRODUCT, ZONE, KubeObject, NodeShape, gpu_nodes, things
 
 ACTIVE = {"conditions": [{"type": "Active", "status": "True"}]}

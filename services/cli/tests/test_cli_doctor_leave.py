@@ -18,8 +18,8 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Control, Mode
 from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_kube.kinds.queues import ClusterQueue
 from fairlead_kube.lever import Lever, LeverProbe
-from fairlead_kube.queues import ClusterQueue
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import GPU, things

@@ -15,10 +15,10 @@ from fairlead_cli.printing import print_answer
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, REGISTER
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube.core import Job, Node
+from fairlead_kube.kinds.core import Job, Node
+from fairlead_kube.kinds.queues import ClusterQueue, LocalQueue, ResourceFlavor
+from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.lever import Lever, LeverProbe
-from fairlead_kube.queues import ClusterQueue, LocalQueue, ResourceFlavor
-from fairlead_kube.workloads import Workload
 from fairlead_testkit.kubelab import A100, GPU, GPU_PRODUCT, KubeObject, gpu_nodes, things
 
 PLAIN = things.cluster_queue("gpus", {GPU: 16}, flavor="a100")

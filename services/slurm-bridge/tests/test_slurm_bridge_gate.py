@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_kube.pods import Container, PodSpec, ResourceRequirements
+from fairlead_kube.kinds.pods import Container, PodSpec, ResourceRequirements
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask

@@ -5,8 +5,8 @@ import json
 import msgspec
 
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
-from fairlead_kube.core import Node
-from fairlead_kube.pods import Pod
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask

@@ -7,10 +7,10 @@ import msgspec
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.frontend.cards import ALLOCATED, CARD_POLICY, CORDON, HOLDER, REGISTER, CardState
 from fairlead_contracts.messages.state import JobShape, NodeState
-from fairlead_kube.core import Node
-from fairlead_kube.objects import PartialObject
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.objects import PartialObject
+from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key
-from fairlead_kube.workloads import Workload
 from fairlead_testkit.kube_observer_log import KubeObserverLog
 from fairlead_watcher.cards import Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView

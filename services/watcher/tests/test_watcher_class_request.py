@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_kube.objects import ObjectMeta
+from fairlead_kube.kinds.objects import ObjectMeta
 from fairlead_watcher.class_request import OVERRIDE, AnnotationSource, ClassRequest, class_request_in
 from fairlead_watcher.metadata import MOST_BYTES, merged, words_of
 

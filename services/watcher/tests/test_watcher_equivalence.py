@@ -5,7 +5,7 @@ import copy
 import msgspec
 import pytest
 
-from fairlead_kube.workloads import Workload
+from fairlead_kube.kinds.workloads import Workload
 from fairlead_testkit.kubelab import KubeObject
 from fairlead_watcher.equivalence import equivalence
 from fairlead_watcher.workload_facts import WorkloadFacts, workload_facts

@@ -9,9 +9,9 @@ import pytest
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY, SUBMISSION
 from fairlead_contracts.messages.state import JobShape, JobState, Outcome, Phase, encode_state
-from fairlead_kube.objects import LabelSelector, PartialObject, instant
+from fairlead_kube.kinds.objects import LabelSelector, PartialObject, instant
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
 from fairlead_kube.reflector import Key
-from fairlead_kube.workloads import PRIORITY_BOOST, Workload
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.equivalence import equivalence

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, PoolState, QueueState
-from fairlead_kube.queues import ClusterQueue, Cohort
+from fairlead_kube.kinds.queues import ClusterQueue, Cohort
 from fairlead_testkit.kubelab import things
 from fairlead_watcher.enforcement import Enforcement, enforcement, where_jobs_differ
 from fairlead_watcher.pools import pools_and_queues

@@ -5,9 +5,9 @@ import pytest
 
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.state import JobState
-from fairlead_kube.objects import instant
+from fairlead_kube.kinds.objects import instant
+from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key
-from fairlead_kube.workloads import Workload
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.quota import QueueFacts, Quota, QuotaKey, Quotas

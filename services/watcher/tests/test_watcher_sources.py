@@ -18,8 +18,8 @@ from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.state import TenantState
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
+from fairlead_kube.kinds.resources import LOCAL_QUEUES
 from fairlead_kube.reflector import Key
-from fairlead_kube.resources import LOCAL_QUEUES
 from fairlead_kube.settings import KubeSettings
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit import NatsServer, eventually

@@ -20,8 +20,8 @@ from fairlead_contracts.messages.state import (
     State,
     TenantState,
 )
-from fairlead_kube.core import Node
-from fairlead_kube.objects import LabelSelector
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.objects import LabelSelector
 from fairlead_kube.reflector import Key
 from fairlead_watcher.cards import CardHolding
 from fairlead_watcher.cluster_view import ClusterView

@@ -3,8 +3,13 @@
 The only importer of kubernetes-asyncio, and of that only the old auth providers: requests are raw JSON over aiohttp
 into msgspec structs. Errors are typed: `RetryableKubeError` or `FatalKubeError`.
 
-From the ground up: `kubeconfig` finds the cluster, `credentials` sign in, `transport` sends, `answers` turns a refusal
-into its error; `client` has the typed calls, `throttle` holds writes back, `discovery` tells what is served and
-allowed. `reflector` mirrors one kind. `objects`, `pods`, `workloads`, `queues` and `core` are the shapes, `resources`
-the kinds. `demand` counts as Kueue does; `lever` asks Kueue which lever it obeys.
+From the ground up, in two rooms that do not know one another:
+
+- `connection`: `kubeconfig` finds the cluster, `credentials` sign in, `transport` sends, `answers` turns a refusal into
+  its error, `throttle` holds writes back
+- `kinds`: `objects`, `pods`, `workloads`, `queues` and `core` are the shapes, `resources` the kinds; `demand` counts as
+  Kueue does
+
+`client` has the typed calls, on both. `reflector` mirrors one kind, `discovery` tells what is served and allowed,
+`lever` asks Kueue which lever it obeys.
 """

@@ -5,14 +5,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
 import msgspec
 
+from fairlead_kube.connection.kubeconfig import find_access
+from fairlead_kube.connection.throttle import Throttle
+from fairlead_kube.connection.transport import APPLY_PATCH, JSON, MERGE_PATCH, Transport, open_transport
 from fairlead_kube.errors import ExpiredError, MalformedAnswerError
-from fairlead_kube.kubeconfig import find_access
-from fairlead_kube.objects import KubeStruct
+from fairlead_kube.kinds.objects import KubeStruct
+from fairlead_kube.kinds.resources import PODS, Resource
 from fairlead_kube.observer import SILENT, KubeObserver
-from fairlead_kube.resources import PODS, Resource
 from fairlead_kube.settings import KubeSettings
-from fairlead_kube.throttle import Throttle
-from fairlead_kube.transport import APPLY_PATCH, JSON, MERGE_PATCH, Transport, open_transport
 
 PAGE = 500
 """Number of objects in a page of a list, as kubectl asks for."""

@@ -8,8 +8,8 @@ import msgspec
 
 from fairlead_kube.client import KubeClient, service_account
 from fairlead_kube.errors import MalformedAnswerError, NotFoundError
-from fairlead_kube.objects import KubeStruct
-from fairlead_kube.resources import Resource
+from fairlead_kube.kinds.objects import KubeStruct
+from fairlead_kube.kinds.resources import Resource
 
 _AUTHORIZATION = "authorization.k8s.io/v1"
 _RIPENESS = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")

@@ -13,8 +13,8 @@ import msgspec
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version
 from fairlead_kube.errors import FatalKubeError, ForbiddenError
-from fairlead_kube.resources import KUEUE, WORKLOADS, Resource
-from fairlead_kube.workloads import PRIORITY_BOOST, Workload
+from fairlead_kube.kinds.resources import KUEUE, WORKLOADS, Resource
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
 
 PROBED_NAMESPACES = ("fairlead", "default")
 """Namespaces to probe in, of which the first that exists counts: Fairlead's manifests give the right in their

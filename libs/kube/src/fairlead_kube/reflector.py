@@ -18,9 +18,9 @@ from fairlead_kube.errors import (
     StatusError,
     UnreachableError,
 )
-from fairlead_kube.objects import ObjectMeta
+from fairlead_kube.kinds.objects import ObjectMeta
+from fairlead_kube.kinds.resources import Resource
 from fairlead_kube.observer import SILENT, KubeObserver
-from fairlead_kube.resources import Resource
 from fairlead_kube.watching import (
     LONGEST_PAUSE,
     BackOff,

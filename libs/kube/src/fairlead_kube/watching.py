@@ -7,9 +7,9 @@ import random
 
 import msgspec
 
-from fairlead_kube.answers import error_of
+from fairlead_kube.connection.answers import error_of
 from fairlead_kube.errors import ExpiredError, KubeError, MalformedAnswerError, Status
-from fairlead_kube.objects import KubeStruct, ObjectMeta
+from fairlead_kube.kinds.objects import KubeStruct, ObjectMeta
 
 SHORTEST_WATCH, LONGEST_WATCH = 240, 300
 """Seconds after which the server ends a watch. Jittered, so that a fleet does not come back in step."""

@@ -10,9 +10,9 @@ from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.messages.state import Phase, State
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube.demand import pod_demand, workload_demand
-from fairlead_kube.pods import PodSpec
-from fairlead_kube.workloads import Workload
+from fairlead_kube.kinds.demand import pod_demand, workload_demand
+from fairlead_kube.kinds.pods import PodSpec
+from fairlead_kube.kinds.workloads import Workload
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape

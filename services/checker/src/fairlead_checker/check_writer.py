@@ -8,8 +8,8 @@ from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import ConflictError, KubeError, NotFoundError
+from fairlead_kube.kinds.resources import ADMISSION_CHECKS, WORKLOADS
 from fairlead_kube.observer import KubeObserver
-from fairlead_kube.resources import ADMISSION_CHECKS, WORKLOADS
 
 FIELD_MANAGER = "fairlead-checker"
 """Kueue sends the whole list of checks itself: a merge patch of ours would replace the others' entries."""

@@ -15,9 +15,9 @@ from fairlead_checker.placing import Placing, StartAnswer
 from fairlead_checker.steps import CheckStep, our_checks, step_of
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import Micros
-from fairlead_kube.objects import instant
-from fairlead_kube.queues import ResourceFlavor
-from fairlead_kube.workloads import AdmissionCheck, CheckState
+from fairlead_kube.kinds.objects import instant
+from fairlead_kube.kinds.queues import ResourceFlavor
+from fairlead_kube.kinds.workloads import AdmissionCheck, CheckState
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime.waiting import wake_or_timeout
 

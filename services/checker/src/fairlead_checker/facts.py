@@ -8,12 +8,12 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_contracts.frontend.cards import Allocation
 from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
-from fairlead_kube.core import Node
-from fairlead_kube.demand import bound_demand
-from fairlead_kube.objects import instant
-from fairlead_kube.pods import Pod
-from fairlead_kube.quantities import int32, readable_amounts
-from fairlead_kube.workloads import PRIORITY_BOOST, CheckState, PodSet, Workload
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.demand import bound_demand
+from fairlead_kube.kinds.objects import instant
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.quantities import int32, readable_amounts
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, CheckState, PodSet, Workload
 from fairlead_policy.fit.observed import empty_node
 from fairlead_policy.fit.shapes import FitNode, NodeTaint
 

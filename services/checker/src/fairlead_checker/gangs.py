@@ -10,10 +10,10 @@ import msgspec
 from fairlead_checker.facts import Checked, CheckedPods
 from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, PER_VGPU, VGPUS, CardState
 from fairlead_contracts.frontend.marks import ZONE_KEY
-from fairlead_kube.demand import card_asks, pod_demand
-from fairlead_kube.pods import PodSpec
-from fairlead_kube.pods import Toleration as KubeToleration
-from fairlead_kube.queues import ResourceFlavor
+from fairlead_kube.kinds.demand import card_asks, pod_demand
+from fairlead_kube.kinds.pods import PodSpec
+from fairlead_kube.kinds.pods import Toleration as KubeToleration
+from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, PodToleration, Requirement
 from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.requests import vgpu_asks

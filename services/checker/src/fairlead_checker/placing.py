@@ -8,7 +8,7 @@ from fairlead_checker.facts import Checked
 from fairlead_checker.gangs import asks_for_parts, asks_of, gang_of, goes_by_cards, with_whole_cards
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.frontend.cards import VGPUS
-from fairlead_kube.queues import ResourceFlavor
+from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, with_pods
 from fairlead_policy.fit.shapes import FitNode, Gang

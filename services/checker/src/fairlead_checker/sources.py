@@ -12,14 +12,14 @@ from typing import Protocol
 from fairlead_checker.facts import Checked, PodUse, bare_node, checked, pod_use
 from fairlead_checker.ground import Ground
 from fairlead_kube.client import KubeClient
-from fairlead_kube.core import Node
-from fairlead_kube.objects import holds
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.objects import holds
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.queues import ResourceFlavor
+from fairlead_kube.kinds.resources import ADMISSION_CHECKS, NODES, PODS, RESOURCE_FLAVORS, WORKLOADS
+from fairlead_kube.kinds.workloads import AdmissionCheck, Workload
 from fairlead_kube.observer import KubeObserver
-from fairlead_kube.pods import Pod
-from fairlead_kube.queues import ResourceFlavor
 from fairlead_kube.reflector import Reflector, whole
-from fairlead_kube.resources import ADMISSION_CHECKS, NODES, PODS, RESOURCE_FLAVORS, WORKLOADS
-from fairlead_kube.workloads import AdmissionCheck, Workload
 from fairlead_policy.fit.shapes import FitNode
 
 ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"

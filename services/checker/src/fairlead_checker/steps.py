@@ -12,8 +12,8 @@ from collections.abc import Collection
 
 from fairlead_checker.facts import Checked
 from fairlead_contracts.base.instants import SECOND, Micros
-from fairlead_kube.objects import instant
-from fairlead_kube.workloads import CheckState
+from fairlead_kube.kinds.objects import instant
+from fairlead_kube.kinds.workloads import CheckState
 
 RESET = "Reset to Pending after eviction"
 """Beginning of Kueue's message of a check that it reset (`resetChecksOnEviction`, pkg/workload/evict)."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
-from fairlead_kube.pods import Toleration
+from fairlead_kube.kinds.pods import Toleration
 from fairlead_kube.settings import KubeSettings
 from fairlead_policy.fit.shapes import PodShape, PodToleration
 from fairlead_runtime.lifecycle import Lifecycle, Tasks

@@ -19,7 +19,7 @@ from fairlead_contracts.frontend.card_annotations import (
 )
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation, CardState, with_use
 from fairlead_contracts.messages.state import NodeState
-from fairlead_kube.objects import PartialObject
+from fairlead_kube.kinds.objects import PartialObject
 from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Key
 

@@ -12,8 +12,8 @@ from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, NodeState, Phase, State, subject_of
+from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_kube.reflector import Key
-from fairlead_kube.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher import pools
 from fairlead_watcher.cards import CardBook, CardHolding
 from fairlead_watcher.jobs import translate

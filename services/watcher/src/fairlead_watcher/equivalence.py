@@ -10,8 +10,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from fairlead_kube.pods import Container
-from fairlead_kube.workloads import PodSet, Workload
+from fairlead_kube.kinds.pods import Container
+from fairlead_kube.kinds.workloads import PodSet, Workload
 
 _BYTES = 6
 _ENCODER = msgspec.json.Encoder(order="sorted")

@@ -8,7 +8,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units
 from fairlead_contracts.frontend.marks import CARRIES, SUBMISSION, TRACEPARENT
 from fairlead_contracts.messages.state import Fault, JobState, Phase
-from fairlead_kube.workloads import WORKLOAD_PRIORITY_CLASS
+from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.class_request import AnnotationSource, ClassRequest, class_request_in
 from fairlead_watcher.holds import Hold, hold_on
 from fairlead_watcher.metadata import LONGEST_VALUE, MetadataWords, merged

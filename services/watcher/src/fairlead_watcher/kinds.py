@@ -17,10 +17,8 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.cards import HOLDER
 from fairlead_contracts.messages.state import NodeState
 from fairlead_kube.client import KubeClient
-from fairlead_kube.core import Node
-from fairlead_kube.observer import KubeObserver
-from fairlead_kube.reflector import Described, Key
-from fairlead_kube.resources import (
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.resources import (
     CLUSTER_QUEUES,
     COHORTS,
     JOBS,
@@ -34,7 +32,9 @@ from fairlead_kube.resources import (
     WORKLOADS,
     Resource,
 )
-from fairlead_kube.workloads import Workload
+from fairlead_kube.kinds.workloads import Workload
+from fairlead_kube.observer import KubeObserver
+from fairlead_kube.reflector import Described, Key
 from fairlead_watcher import pools
 from fairlead_watcher.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from fairlead_contracts.frontend.marks import ASK_PREFIX, OWN_PREFIX
-from fairlead_kube.objects import ObjectMeta
+from fairlead_kube.kinds.objects import ObjectMeta
 
 LONGEST_VALUE = 256
 """Characters of an annotation's value; longer ones are data, not words."""

@@ -13,9 +13,9 @@ from fairlead_contracts.messages.state import (
     QueueState,
     TenantState,
 )
-from fairlead_kube.core import Node
-from fairlead_kube.pods import Taint
-from fairlead_kube.quantities import in_base_units
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.pods import Taint
+from fairlead_kube.kinds.quantities import in_base_units
 from fairlead_kube.reflector import Key
 from fairlead_watcher.cards import registered_on
 from fairlead_watcher.enforcement import enforcement, where_jobs_differ

@@ -12,9 +12,9 @@ import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
-from fairlead_kube.objects import Amount, LabelSelector
-from fairlead_kube.quantities import in_base_units
-from fairlead_kube.queues import ClusterQueue, Cohort, ResourceGroup
+from fairlead_kube.kinds.objects import Amount, LabelSelector
+from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.queues import ClusterQueue, Cohort, ResourceGroup
 
 USAGE_FIRST = "UsageBasedAdmissionFairSharing"
 

@@ -7,8 +7,8 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, VGPUS
 from fairlead_contracts.messages.state import JobShape
-from fairlead_kube.demand import card_asks, pod_demand, pods_left
-from fairlead_kube.workloads import PodSet, Workload
+from fairlead_kube.kinds.demand import card_asks, pod_demand, pods_left
+from fairlead_kube.kinds.workloads import PodSet, Workload
 from fairlead_watcher.metadata import LONGEST_VALUE
 
 _PODS = "pods"

@@ -8,9 +8,9 @@ from typing import Protocol
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version
 from fairlead_kube.errors import FatalKubeError, KubeError
+from fairlead_kube.kinds.resources import Resource
 from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Described, Key, Reflector
-from fairlead_kube.resources import Resource
 
 RETRY_SECONDS = 2.0
 BELIEVED_DENIALS = 3

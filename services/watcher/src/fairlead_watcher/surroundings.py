@@ -5,10 +5,10 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from fairlead_kube.objects import LabelSelector, PartialObject
-from fairlead_kube.queues import LocalQueue
+from fairlead_kube.kinds.objects import LabelSelector, PartialObject
+from fairlead_kube.kinds.queues import LocalQueue
+from fairlead_kube.kinds.workloads import PriorityClass
 from fairlead_kube.reflector import Key
-from fairlead_kube.workloads import PriorityClass
 from fairlead_watcher.quota import Forest, QueueFacts
 from fairlead_watcher.workload_facts import OwnerFacts
 

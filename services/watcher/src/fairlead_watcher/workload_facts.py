@@ -12,10 +12,10 @@ from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.state import Fault, JobShape, Outcome
-from fairlead_kube.demand import pod_count, workload_charges, workload_demand
-from fairlead_kube.objects import Condition, ObjectMeta, PartialObject, instant
-from fairlead_kube.quantities import int32
-from fairlead_kube.workloads import PRIORITY_BOOST, CheckState, PodSetAssignment, Workload, lever_owner
+from fairlead_kube.kinds.demand import pod_count, workload_charges, workload_demand
+from fairlead_kube.kinds.objects import Condition, ObjectMeta, PartialObject, instant
+from fairlead_kube.kinds.quantities import int32
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, CheckState, PodSetAssignment, Workload, lever_owner
 from fairlead_watcher.equivalence import equivalence
 from fairlead_watcher.metadata import NO_WORDS, MetadataWords, merged, words_of
 from fairlead_watcher.refused_flavors import RefusedFlavors, refused_flavors

@@ -26,9 +26,9 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
+from fairlead_kube.connection.throttle import Throttle
 from fairlead_kube.observer import KubeObserver
 from fairlead_kube.settings import KubeSettings
-from fairlead_kube.throttle import Throttle
 from fairlead_policy.levels.withholding import unsteered_level
 
 _EVENTS_QPS, _EVENTS_BURST = 5.0, 25

@@ -13,7 +13,7 @@ from fairlead_contracts.base.errors import shown
 from fairlead_contracts.base.quantities import format_quantity, in_digits
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
-from fairlead_kube.workloads import PRIORITY_BOOST
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_policy.rules.rulebook import Rulebook
 
 _QUEUE_FIELD = "spec.queueName"

@@ -10,8 +10,8 @@ import msgspec
 
 from fairlead_cli.errors import ClusterError, InputError, leaves
 from fairlead_kube.client import KubeClient, connect
+from fairlead_kube.connection.kubeconfig import find_access
 from fairlead_kube.errors import ConfigurationError, KubeError
-from fairlead_kube.kubeconfig import find_access
 from fairlead_kube.settings import KubeSettings
 
 IN_CLUSTER = "kubernetes"

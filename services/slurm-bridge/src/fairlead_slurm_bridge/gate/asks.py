@@ -3,8 +3,8 @@
 import msgspec
 
 from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU
-from fairlead_kube.demand import card_asks, pod_demand
-from fairlead_kube.pods import PodSpec
+from fairlead_kube.kinds.demand import card_asks, pod_demand
+from fairlead_kube.kinds.pods import PodSpec
 from fairlead_policy.fit.shapes import Gang, PodShape, PodToleration
 from fairlead_policy.hami.requests import vgpu_asks
 

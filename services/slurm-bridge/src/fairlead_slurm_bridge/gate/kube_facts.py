@@ -7,11 +7,11 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
-from fairlead_kube.core import Node
-from fairlead_kube.demand import bound_demand
-from fairlead_kube.objects import holds
-from fairlead_kube.pods import Pod
-from fairlead_kube.quantities import readable_amounts
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.demand import bound_demand
+from fairlead_kube.kinds.objects import holds
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.quantities import readable_amounts
 from fairlead_policy.fit.observed import empty_node
 from fairlead_policy.fit.shapes import FitNode, NodeTaint
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask

@@ -7,8 +7,8 @@ import structlog
 
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import ConflictError, KubeError, NotFoundError
+from fairlead_kube.kinds.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_kube.reflector import Key
-from fairlead_kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod

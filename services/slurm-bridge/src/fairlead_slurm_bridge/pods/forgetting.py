@@ -15,8 +15,8 @@ import structlog
 from fairlead_contracts.base.instants import Micros
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import RetryableKubeError
+from fairlead_kube.kinds.resources import PODS
 from fairlead_kube.reflector import Key
-from fairlead_kube.resources import PODS
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod

@@ -13,9 +13,9 @@ import structlog
 from fairlead_contracts.base.errors import FieldError
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import AlreadyExistsError, ForbiddenError, InvalidError, RefusedError
-from fairlead_kube.pods import PodSpec
+from fairlead_kube.kinds.pods import PodSpec
+from fairlead_kube.kinds.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_kube.reflector import Key
-from fairlead_kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.errors import NotPreparedError, PodRefusedError

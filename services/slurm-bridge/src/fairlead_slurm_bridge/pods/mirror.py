@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fairlead_kube.client import KubeClient
-from fairlead_kube.core import Node
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.resources import NODES, PODS
 from fairlead_kube.observer import KubeObserver
-from fairlead_kube.pods import Pod
 from fairlead_kube.reflector import Key, Reflector
-from fairlead_kube.resources import NODES, PODS
 from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import CapacityCache

@@ -6,8 +6,8 @@ import structlog
 
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import ConflictError, KubeError, NotFoundError
+from fairlead_kube.kinds.resources import PODS
 from fairlead_kube.reflector import Key
-from fairlead_kube.resources import PODS
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.manifest import begun
 from fairlead_slurm_bridge.pods.mirror import KubeMirror

@@ -27,9 +27,9 @@ from fairlead_kube.errors import (
     TimedOutError,
     UnauthorizedError,
 )
-from fairlead_kube.objects import PartialObject
-from fairlead_kube.resources import WORKLOADS, Resource
-from fairlead_kube.workloads import Workload
+from fairlead_kube.kinds.objects import PartialObject
+from fairlead_kube.kinds.resources import WORKLOADS, Resource
+from fairlead_kube.kinds.workloads import Workload
 
 _UID = "metadata.uid"
 _NAMESPACES = "namespaces"

@@ -9,10 +9,10 @@ from fairlead_admitter.frontends.kueue.calls import KueueCalls, telling
 from fairlead_admitter.report.objections import Objection
 from fairlead_contracts.messages.state import JobState
 from fairlead_kube.client import KubeClient
-from fairlead_kube.core import ObjectReference
 from fairlead_kube.errors import AlreadyExistsError
-from fairlead_kube.resources import EVENTS
-from fairlead_kube.workloads import Workload
+from fairlead_kube.kinds.core import ObjectReference
+from fairlead_kube.kinds.resources import EVENTS
+from fairlead_kube.kinds.workloads import Workload
 
 _COMPONENT = "fairlead-admitter"
 _LONGEST_MESSAGE = 1024

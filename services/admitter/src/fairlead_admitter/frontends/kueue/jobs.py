@@ -25,8 +25,8 @@ from fairlead_admitter.intake.entry_queue import EntryQueue
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.marks import DIGEST, SUBMISSION
 from fairlead_kube.client import KubeClient
-from fairlead_kube.objects import PartialObject
-from fairlead_kube.resources import JOBS, PODS, PYTORCH_JOBS
+from fairlead_kube.kinds.objects import PartialObject
+from fairlead_kube.kinds.resources import JOBS, PODS, PYTORCH_JOBS
 
 _MANAGED = "kueue.x-k8s.io/managed"
 """Label that Kueue's webhook gives the pods that it looks after."""

@@ -24,8 +24,8 @@ from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_kube.errors import InternalError
-from fairlead_kube.quantities import HIGHEST_INT32, LOWEST_INT32, int32
-from fairlead_kube.workloads import PRIORITY_BOOST, Workload
+from fairlead_kube.kinds.quantities import HIGHEST_INT32, LOWEST_INT32, int32
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
 
 _REMEMBERED = 4096
 

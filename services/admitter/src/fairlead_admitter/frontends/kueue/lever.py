@@ -5,10 +5,10 @@ from fairlead_admitter.frontends.kueue.calls import telling
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version
+from fairlead_kube.kinds.resources import WORKLOADS, Resource
+from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.lever import PROBED_NAMESPACES, LeverProbe, probe_lever, refuses_bad_boost
 from fairlead_kube.lever import Lever as Found
-from fairlead_kube.resources import WORKLOADS, Resource
-from fairlead_kube.workloads import Workload
 
 _LEVERS: dict[Found, LeverName] = {Found.BOOST: "boost", Found.PRIORITY: "priority"}
 

@@ -13,8 +13,8 @@ from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.frontends.kueue.levels import noted_priority
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
-from fairlead_kube.objects import PartialObject
-from fairlead_kube.workloads import PRIORITY_BOOST, Workload
+from fairlead_kube.kinds.objects import PartialObject
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
 
 _MARKS: Mapping[LeverName | None, frozenset[str]] = {
     None: frozenset({BASE_PRIORITY, PRIORITY_BOOST}),

@@ -23,8 +23,8 @@ from fairlead_kube.errors import (
     TimedOutError,
     UnauthorizedError,
 )
-from fairlead_kube.objects import PartialObject
-from fairlead_kube.resources import WORKLOADS, Resource
+from fairlead_kube.kinds.objects import PartialObject
+from fairlead_kube.kinds.resources import WORKLOADS, Resource
 
 type AnyResource = Resource[PartialObject]
 """A kind of which only metadata is read."""

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from fairlead_kube.objects import KubeStruct, ObjectMeta
-from fairlead_kube.resources import Resource
+from fairlead_kube.kinds.objects import KubeStruct, ObjectMeta
+from fairlead_kube.kinds.resources import Resource
 
 KUEUE_NAMESPACE = "kueue-system"
 """Namespace in which Kueue's manifests and charts install it."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from fairlead_kube.core import NodePool
-from fairlead_kube.objects import LabelRequirement
-from fairlead_kube.queues import ResourceFlavor
+from fairlead_kube.kinds.core import NodePool
+from fairlead_kube.kinds.objects import LabelRequirement
+from fairlead_kube.kinds.queues import ResourceFlavor
 
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"

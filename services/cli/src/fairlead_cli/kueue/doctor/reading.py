@@ -17,12 +17,11 @@ from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, seen
 from fairlead_cli.kueue.doctor.rights import rights_of
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
 from fairlead_kube.client import KubeClient
-from fairlead_kube.core import WebhookConfiguration
 from fairlead_kube.discovery import pick_version, served, server_version, whoami
 from fairlead_kube.errors import ForbiddenError, InternalError, NotFoundError
-from fairlead_kube.lever import PROBED_NAMESPACES, Lever, LeverProbe, probe_lever
-from fairlead_kube.pods import Pod
-from fairlead_kube.resources import (
+from fairlead_kube.kinds.core import WebhookConfiguration
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     COHORTS,
@@ -42,7 +41,8 @@ from fairlead_kube.resources import (
     WORKLOADS,
     Resource,
 )
-from fairlead_kube.workloads import PRIORITY_BOOST, Workload
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
+from fairlead_kube.lever import PROBED_NAMESPACES, Lever, LeverProbe, probe_lever
 
 MOST_WRITTEN = 64
 """Workloads whose writers are looked at: other writers show in the first ones."""

@@ -9,7 +9,7 @@ import msgspec
 from fairlead_cli.kueue.doctor.survey import Right
 from fairlead_kube.client import KubeClient, service_account
 from fairlead_kube.discovery import account_can, can_i
-from fairlead_kube.resources import (
+from fairlead_kube.kinds.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     COHORTS,

@@ -10,13 +10,13 @@ from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_kube.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.kinds.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.kinds.objects import ObjectMeta
+from fairlead_kube.kinds.pods import Pod, Taint, Toleration
+from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, ResourceGroup
+from fairlead_kube.kinds.workloads import AdmissionCheck, PriorityClass, Workload
 from fairlead_kube.lever import Lever, LeverProbe
-from fairlead_kube.objects import ObjectMeta
-from fairlead_kube.pods import Pod, Taint, Toleration
-from fairlead_kube.quantities import in_base_units
-from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, ResourceGroup
-from fairlead_kube.workloads import AdmissionCheck, PriorityClass, Workload
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 """The label by which a job says which LocalQueue it enters."""

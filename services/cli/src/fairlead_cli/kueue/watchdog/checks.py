@@ -15,10 +15,10 @@ from fairlead_cli.kueue.watchdog.queues import FIELD_MANAGER
 from fairlead_contracts.base.instants import Micros, from_seconds, to_datetime
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import KubeError
-from fairlead_kube.objects import holds, instant
+from fairlead_kube.kinds.objects import holds, instant
+from fairlead_kube.kinds.resources import ADMISSION_CHECKS, WORKLOADS
+from fairlead_kube.kinds.workloads import CheckState, Workload
 from fairlead_kube.reflector import Key, Reflector
-from fairlead_kube.resources import ADMISSION_CHECKS, WORKLOADS
-from fairlead_kube.workloads import CheckState, Workload
 
 _BY_CHECK = "AdmissionCheck"
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_kube.client import KubeClient
-from fairlead_kube.resources import CLUSTER_QUEUES
+from fairlead_kube.kinds.resources import CLUSTER_QUEUES
 
 
 class QueueAction(enum.StrEnum):

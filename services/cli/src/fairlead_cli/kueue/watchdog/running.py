@@ -24,7 +24,7 @@ from fairlead_cli.kueue.watchdog.queues import (
 from fairlead_cli.signals import ending_on_signals
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import ForbiddenError, KubeError, NotFoundError
-from fairlead_kube.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, Resource
+from fairlead_kube.kinds.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, Resource
 
 _ROLE = "admitter"
 _RETRY_SECONDS = 1.0

@@ -12,9 +12,9 @@ from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT
 from fairlead_contracts.policyfile.document import Pool
-from fairlead_kube.core import Node
-from fairlead_kube.quantities import in_base_units
-from fairlead_kube.queues import ResourceFlavor
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.queues import ResourceFlavor
 
 _NOT_OF_NODES = ("pods",)
 """Resources whose quota is not held against the nodes, which bound the number of pods by other means, too."""

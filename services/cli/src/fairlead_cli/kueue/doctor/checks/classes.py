@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fairlead_cli.findings import Finding, error, info, listed, warning
 from fairlead_cli.kueue.doctor.survey import Survey, check
-from fairlead_kube.workloads import POD_PRIORITY_CLASS, PriorityClass
+from fairlead_kube.kinds.workloads import POD_PRIORITY_CLASS, PriorityClass
 from fairlead_policy.levels.bands import ROOM, class_bands, narrow_bands
 
 _NEEDS = ("workloadpriorityclasses",)

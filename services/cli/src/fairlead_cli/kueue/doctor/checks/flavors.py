@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.making import makers
 from fairlead_cli.kueue.doctor.survey import Survey, check, nodes_of, repels, taint_in_words, usable_nodes
-from fairlead_kube.core import Node
-from fairlead_kube.queues import ResourceFlavor
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.queues import ResourceFlavor
 
 
 def flavors_in_use(survey: Survey) -> dict[str, list[str]]:

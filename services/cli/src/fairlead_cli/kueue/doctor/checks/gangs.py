@@ -11,13 +11,13 @@ from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, quotas_of
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_kube.core import Node as KubeNode
-from fairlead_kube.demand import pod_demand, workload_demand
-from fairlead_kube.objects import LabelRequirement
-from fairlead_kube.pods import Toleration as KubeToleration
-from fairlead_kube.quantities import in_base_units
-from fairlead_kube.queues import ClusterQueue, ResourceFlavor
-from fairlead_kube.workloads import PodSet, Workload
+from fairlead_kube.kinds.core import Node as KubeNode
+from fairlead_kube.kinds.demand import pod_demand, workload_demand
+from fairlead_kube.kinds.objects import LabelRequirement
+from fairlead_kube.kinds.pods import Toleration as KubeToleration
+from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.queues import ClusterQueue, ResourceFlavor
+from fairlead_kube.kinds.workloads import PodSet, Workload
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration, Requirement

@@ -6,8 +6,8 @@ from fairlead_cli.findings import Finding, error, info, listed, warning
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.rights import binding
 from fairlead_cli.kueue.doctor.survey import Survey, check
+from fairlead_kube.kinds.resources import KUEUE
 from fairlead_kube.lever import Lever
-from fairlead_kube.resources import KUEUE
 
 CURRENT_API = "v1beta2"
 OLDEST_TESTED, NEWEST_TESTED = KueueRelease(0, 18), KueueRelease(0, 19, 99)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fairlead_cli.findings import Finding, counted, listed, warning
 from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey, check, queue_label
-from fairlead_kube.objects import ObjectMeta, holds
+from fairlead_kube.kinds.objects import ObjectMeta, holds
 
 _NEEDS = ("localqueues", "jobs", "pytorchjobs")
 _ENDS = ("Complete", "Failed", "Succeeded")

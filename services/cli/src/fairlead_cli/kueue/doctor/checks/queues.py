@@ -7,9 +7,9 @@ from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
 from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_kube.objects import holds
-from fairlead_kube.queues import ClusterQueue
-from fairlead_kube.workloads import PRIORITY_BOOST
+from fairlead_kube.kinds.objects import holds
+from fairlead_kube.kinds.queues import ClusterQueue
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_policy.rules.rulebook import Rulebook
 
 AFS = "UsageBasedAdmissionFairSharing"

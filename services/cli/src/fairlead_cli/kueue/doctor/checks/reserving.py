@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fairlead_cli.findings import Finding, info, listed, warning
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
 from fairlead_contracts.frontend.marks import WATCHDOG
-from fairlead_kube.queues import ClusterQueue
+from fairlead_kube.kinds.queues import ClusterQueue
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
 

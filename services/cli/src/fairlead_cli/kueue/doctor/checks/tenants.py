@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_contracts.policyfile.document import Match, Tenant
-from fairlead_kube.objects import LabelSelector
-from fairlead_kube.queues import LocalQueue
+from fairlead_kube.kinds.objects import LabelSelector
+from fairlead_kube.kinds.queues import LocalQueue
 from fairlead_policy.rules.rulebook import Entrance, Rulebook
 
 

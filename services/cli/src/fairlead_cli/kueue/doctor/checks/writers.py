@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fairlead_cli.findings import Finding, counted, error, listed
 from fairlead_cli.kueue.doctor.kinds import Written
 from fairlead_cli.kueue.doctor.survey import Survey, check
-from fairlead_kube.workloads import PRIORITY_BOOST
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 
 OURS = "fairlead"
 """Beginning of the names of our own field managers."""

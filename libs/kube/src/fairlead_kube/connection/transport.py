@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 import aiohttp
 from yarl import URL
 
-from fairlead_kube.answers import error_of, read_status
-from fairlead_kube.credentials import SignsIn, sign_in, tls_context
+from fairlead_kube.connection.answers import error_of, read_status
+from fairlead_kube.connection.credentials import SignsIn, sign_in, tls_context
+from fairlead_kube.connection.exec_plugin import ExecPlugin
+from fairlead_kube.connection.kubeconfig import Access
 from fairlead_kube.errors import TimedOutError, UnreachableError
-from fairlead_kube.exec_plugin import ExecPlugin
-from fairlead_kube.kubeconfig import Access
 from fairlead_kube.settings import KubeSettings
 
 JSON = "application/json"

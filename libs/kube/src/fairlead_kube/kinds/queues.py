@@ -1,7 +1,7 @@
 """Kueue's quota: ClusterQueue, Cohort, LocalQueue and ResourceFlavor, v1beta2 and v1beta1 in one shape."""
 
-from fairlead_kube.objects import Amount, Condition, KubeStruct, LabelSelector, ObjectMeta, holds
-from fairlead_kube.pods import Taint, Toleration
+from fairlead_kube.kinds.objects import Amount, Condition, KubeStruct, LabelSelector, ObjectMeta, holds
+from fairlead_kube.kinds.pods import Taint, Toleration
 
 
 class ResourceQuota(KubeStruct, frozen=True, kw_only=True):

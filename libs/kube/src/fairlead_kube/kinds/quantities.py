@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units, exact_quantity
-from fairlead_kube.objects import Amount
+from fairlead_kube.kinds.objects import Amount
 
 _INT32 = re.compile(r"([+-]?)0*([0-9]{1,10})")
 LOWEST_INT32, HIGHEST_INT32 = -(2**31), 2**31 - 1

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from fairlead_kube.objects import Condition, KubeStruct, ObjectMeta, RawAmounts, condition, holds
-from fairlead_kube.pods import PodTemplate
+from fairlead_kube.kinds.objects import Condition, KubeStruct, ObjectMeta, RawAmounts, condition, holds
+from fairlead_kube.kinds.pods import PodTemplate
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 """The annotation that Kueue adds to `spec.priority`: an int32 as text; needs the gate PriorityBoost (0.17)."""

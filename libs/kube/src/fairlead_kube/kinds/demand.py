@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CARD_RESOURCES
-from fairlead_kube.objects import RawAmounts
-from fairlead_kube.pods import Container, PodSpec, ResourceRequirements
-from fairlead_kube.quantities import counted, from_counted, in_base_units, nanos
-from fairlead_kube.workloads import Admission, PodSet, PodSetAssignment, Workload
+from fairlead_kube.kinds.objects import RawAmounts
+from fairlead_kube.kinds.pods import Container, PodSpec, ResourceRequirements
+from fairlead_kube.kinds.quantities import counted, from_counted, in_base_units, nanos
+from fairlead_kube.kinds.workloads import Admission, PodSet, PodSetAssignment, Workload
 
 type Demand = dict[str, int]
 """Amounts by resource, in base units (see contracts)."""

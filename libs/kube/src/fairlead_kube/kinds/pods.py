@@ -1,6 +1,6 @@
 """Pods and pod templates: their demand, and the nodes on which they may run."""
 
-from fairlead_kube.objects import Condition, KubeStruct, LabelRequirement, ObjectMeta, RawAmounts
+from fairlead_kube.kinds.objects import Condition, KubeStruct, LabelRequirement, ObjectMeta, RawAmounts
 
 
 class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):

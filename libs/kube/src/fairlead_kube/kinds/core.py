@@ -1,6 +1,6 @@
 """Kinds of Kubernetes itself, of Kubeflow and of Karpenter: nodes, namespaces, jobs, node pools, webhooks."""
 
-from fairlead_kube.objects import (
+from fairlead_kube.kinds.objects import (
     Condition,
     KubeStruct,
     LabelRequirement,
@@ -9,7 +9,7 @@ from fairlead_kube.objects import (
     RawAmounts,
     holds,
 )
-from fairlead_kube.pods import PodTemplate, Taint
+from fairlead_kube.kinds.pods import PodTemplate, Taint
 
 
 class NodeSpec(KubeStruct, frozen=True, kw_only=True):

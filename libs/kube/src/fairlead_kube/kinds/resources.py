@@ -4,11 +4,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from fairlead_kube.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
-from fairlead_kube.objects import PartialObject
-from fairlead_kube.pods import Pod
-from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
-from fairlead_kube.workloads import AdmissionCheck, PriorityClass, Workload
+from fairlead_kube.kinds.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.kinds.objects import PartialObject
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from fairlead_kube.kinds.workloads import AdmissionCheck, PriorityClass, Workload
 
 KUEUE = "kueue.x-k8s.io"
 

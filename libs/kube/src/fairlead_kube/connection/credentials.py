@@ -10,9 +10,9 @@ from typing import Protocol
 
 import msgspec
 
+from fairlead_kube.connection.exec_plugin import ExecPlugin
+from fairlead_kube.connection.kubeconfig import Access, Cluster, User, material
 from fairlead_kube.errors import CredentialsError
-from fairlead_kube.exec_plugin import ExecPlugin
-from fairlead_kube.kubeconfig import Access, Cluster, User, material
 
 REREAD_SECONDS = 60.0
 """Seconds after which a token file is read again, as client-go does; Kubernetes renews a mounted token long

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import msgspec
 
+from fairlead_kube.connection.kubeconfig import Access, material
 from fairlead_kube.errors import CredentialsError
-from fairlead_kube.kubeconfig import Access, material
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 CLUSTER_EXTENSION = "client.authentication.k8s.io/exec"
