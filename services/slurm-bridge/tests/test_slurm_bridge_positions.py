@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_slurm_bridge.domains import Naming, domains
-from fairlead_slurm_bridge.first_seen import FirstSeen
-from fairlead_slurm_bridge.waiting_turns import WaitingTurn, traded
-from fairlead_slurm_bridge.windows import positioned
+from fairlead_slurm_bridge.statements.domains import Naming, domains
+from fairlead_slurm_bridge.statements.first_seen import FirstSeen
+from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, traded
+from fairlead_slurm_bridge.statements.windows import positioned
 from fairlead_testkit.slurm_builders import GPU, NOON, SECOND, a_node, a_partition, a_slurm_job
 
 NAMING = Naming.of(GPU)

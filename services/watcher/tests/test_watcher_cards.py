@@ -12,10 +12,10 @@ from fairlead_kube.kinds.objects import PartialObject
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key
 from fairlead_testkit.kube_observer_log import KubeObserverLog
-from fairlead_watcher.cards import Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.pools import node
-from fairlead_watcher.workload_facts import WorkloadFacts, workload_facts
+from fairlead_watcher.objects.cards import Refusals, holding_of
+from fairlead_watcher.objects.workload_facts import WorkloadFacts, workload_facts
+from fairlead_watcher.statements.pools import node
 
 A30 = {
     "id": "GPU-1",

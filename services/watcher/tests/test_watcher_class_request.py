@@ -3,8 +3,8 @@
 import pytest
 
 from fairlead_kube.kinds.objects import ObjectMeta
-from fairlead_watcher.class_request import OVERRIDE, AnnotationSource, ClassRequest, class_request_in
-from fairlead_watcher.metadata import MOST_BYTES, merged, words_of
+from fairlead_watcher.objects.class_request import OVERRIDE, AnnotationSource, ClassRequest, class_request_in
+from fairlead_watcher.objects.metadata import MOST_BYTES, merged, words_of
 
 
 def asked(*places: dict[str, str]) -> ClassRequest:

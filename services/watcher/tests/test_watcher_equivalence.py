@@ -7,8 +7,8 @@ import pytest
 
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_testkit.kubelab import KubeObject
-from fairlead_watcher.equivalence import equivalence
-from fairlead_watcher.workload_facts import WorkloadFacts, workload_facts
+from fairlead_watcher.objects.equivalence import equivalence
+from fairlead_watcher.objects.workload_facts import WorkloadFacts, workload_facts
 
 PLAIN: KubeObject = {
     "metadata": {"name": "w", "namespace": "n", "uid": "u1", "creationTimestamp": "2026-11-21T10:00:00Z"},

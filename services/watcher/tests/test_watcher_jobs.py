@@ -14,11 +14,17 @@ from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
 from fairlead_kube.reflector import Key
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.equivalence import equivalence
-from fairlead_watcher.jobs import MOST_FAULTS
-from fairlead_watcher.quota import QueueFacts, Quota, QuotaKey
-from fairlead_watcher.surroundings import LocalQueueFacts
-from fairlead_watcher.workload_facts import MOST_OWNERS, End, WorkloadFacts, owner_facts, workload_facts
+from fairlead_watcher.objects.equivalence import equivalence
+from fairlead_watcher.objects.quota import QueueFacts, Quota, QuotaKey
+from fairlead_watcher.objects.surroundings import LocalQueueFacts
+from fairlead_watcher.objects.workload_facts import (
+    MOST_OWNERS,
+    End,
+    WorkloadFacts,
+    owner_facts,
+    workload_facts,
+)
+from fairlead_watcher.statements.jobs import MOST_FAULTS
 
 CREATED = "2026-11-21T10:00:00Z"
 LATER = "2026-11-21T10:05:00Z"

@@ -23,7 +23,7 @@ from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, T
 from fairlead_kube.reflector import Key
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.lifecycle import Memory
-from fairlead_watcher.workload_facts import End, Eviction, WorkloadFacts
+from fairlead_watcher.objects.workload_facts import End, Eviction, WorkloadFacts
 
 T0 = 1_800_000_000 * SECOND
 T1, T2, T3, T4 = (T0 + 60 * SECOND * n for n in (1, 2, 3, 4))

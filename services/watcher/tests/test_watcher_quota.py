@@ -10,9 +10,7 @@ from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, PoolState, QueueState
 from fairlead_kube.kinds.queues import ClusterQueue, Cohort
 from fairlead_testkit.kubelab import things
-from fairlead_watcher.enforcement import Enforcement, enforcement, where_jobs_differ
-from fairlead_watcher.pools import pools_and_queues
-from fairlead_watcher.quota import (
+from fairlead_watcher.objects.quota import (
     CohortFacts,
     Forest,
     QueueFacts,
@@ -21,7 +19,9 @@ from fairlead_watcher.quota import (
     cohort_facts,
     queue_facts,
 )
-from fairlead_watcher.surroundings import queue_view
+from fairlead_watcher.objects.surroundings import queue_view
+from fairlead_watcher.statements.enforcement import Enforcement, enforcement, where_jobs_differ
+from fairlead_watcher.statements.pools import pools_and_queues
 
 GPU = QuotaKey("f", "gpu")
 

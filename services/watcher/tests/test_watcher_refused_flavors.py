@@ -10,9 +10,9 @@ from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.quota import QueueFacts, Quota, QuotaKey, Quotas
-from fairlead_watcher.surroundings import LocalQueueFacts
-from fairlead_watcher.workload_facts import LONGEST_SAID, workload_facts
+from fairlead_watcher.objects.quota import QueueFacts, Quota, QuotaKey, Quotas
+from fairlead_watcher.objects.surroundings import LocalQueueFacts
+from fairlead_watcher.objects.workload_facts import LONGEST_SAID, workload_facts
 
 AT = "2026-11-21T10:00:00Z"
 KEY = Key("team-a", "one")

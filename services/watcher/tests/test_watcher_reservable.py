@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts, Quota, QuotaKey
-from fairlead_watcher.reservable import why_not_reservable
+from fairlead_watcher.objects.quota import CohortFacts, Forest, QueueFacts, Quota, QuotaKey
+from fairlead_watcher.objects.reservable import why_not_reservable
 
 GPU, OTHER, CPU = (
     QuotaKey("a100", "nvidia.com/gpu"),

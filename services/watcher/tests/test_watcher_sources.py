@@ -26,8 +26,8 @@ from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.beside import beside
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
+from fairlead_watcher.objects.surroundings import LocalQueueFacts, local_queue_facts
 from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, WatchedKinds
-from fairlead_watcher.surroundings import LocalQueueFacts, local_queue_facts
 from fairlead_watcher.watcher import Watcher
 
 GROUP = "kueue.x-k8s.io"

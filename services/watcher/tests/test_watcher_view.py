@@ -23,13 +23,13 @@ from fairlead_contracts.messages.state import (
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.objects import LabelSelector
 from fairlead_kube.reflector import Key
-from fairlead_watcher.cards import CardHolding
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.metadata import MetadataWords
-from fairlead_watcher.pools import node
-from fairlead_watcher.quota import CohortFacts, QueueFacts, Quota, QuotaKey
-from fairlead_watcher.surroundings import ClassKind, LocalQueueFacts
-from fairlead_watcher.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
+from fairlead_watcher.objects.cards import CardHolding
+from fairlead_watcher.objects.metadata import MetadataWords
+from fairlead_watcher.objects.quota import CohortFacts, QueueFacts, Quota, QuotaKey
+from fairlead_watcher.objects.surroundings import ClassKind, LocalQueueFacts
+from fairlead_watcher.objects.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
+from fairlead_watcher.statements.pools import node
 
 STAY = 600 * SECOND
 T0 = 1_800_000_000 * SECOND

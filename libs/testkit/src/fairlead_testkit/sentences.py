@@ -20,7 +20,7 @@ VOICES: dict[str, tuple[str, ...]] = {
         "services/scorer/src/fairlead_scorer/query/*.py",
         "services/scorer/src/fairlead_scorer/state/policy_reader.py",
         "services/scorer/src/fairlead_scorer/state/state_view.py",
-        "services/watcher/src/fairlead_watcher/holds.py",
+        "services/watcher/src/fairlead_watcher/statements/holds.py",
         "services/cli/src/fairlead_cli/client/explained.py",
         "services/cli/src/fairlead_cli/paper/*.py",
     ),
@@ -38,7 +38,7 @@ VOICES: dict[str, tuple[str, ...]] = {
         "services/cli/src/fairlead_cli/kueue/**/*.py",
         "services/cli/src/fairlead_cli/findings.py",
         "services/cli/src/fairlead_cli/local/*.py",
-        "services/watcher/src/fairlead_watcher/**/enforcement.py",
+        "services/watcher/src/fairlead_watcher/statements/enforcement.py",
     ),
     "slurm": (
         "services/cli/src/fairlead_cli/slurm/*.py",

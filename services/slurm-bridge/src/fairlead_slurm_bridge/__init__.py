@@ -1,11 +1,14 @@
 """slurm-bridge: Slurm as a frontend. For each slurmctld one bridge leads.
 
 It states what slurmctld has (nodes, partitions, accounts, jobs: facts and no policy) and obeys the verbs of a
-frontend: levels become SiteFactors, jobs are made and taken away.
+frontend: levels become SiteFactors, jobs are made and taken away. Its rooms:
 
-`observing` reads slurmctld; `domains`, `jobs`, `windows`, `waiting_turns` and `first_seen` translate what
-was read; `view` keeps the statements; `bridge` is the loop with the verbs. `creating`, `submitting` and
-`checking` make jobs of submissions, and `store` remembers over restarts. `gating` wires the gate, for jobs
-that run as pods: its socket is in `hooks`, the room for pods in `gate`, their life in `pods`. `app` wires
-all.
+- `statements`: what was read, translated: `domains`, `jobs`, `windows`, `waiting_turns` and `first_seen`; `view` keeps
+  the statements
+- `gate`: the room that there is for pods of Slurm's jobs
+- `pods`: their life
+- `hooks`: the gate's socket for Slurm's hooks
+
+`observing` reads slurmctld; `bridge` is the loop with the verbs. `creating`, `submitting` and `checking` make jobs of
+submissions, and `store` remembers over restarts. `gating` wires the gate, for jobs that run as pods; `app` wires all.
 """

@@ -29,15 +29,15 @@ from fairlead_slurm.submitting import SubmittingClient
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.checking import BatchChecks, CachedRegistry
 from fairlead_slurm_bridge.creating import Creator
-from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.errors import BridgeError
-from fairlead_slurm_bridge.first_seen import FirstSeen
 from fairlead_slurm_bridge.gating import Gate, gate
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
+from fairlead_slurm_bridge.statements.domains import Naming
+from fairlead_slurm_bridge.statements.first_seen import FirstSeen
+from fairlead_slurm_bridge.statements.view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
-from fairlead_slurm_bridge.view import StatedView
 
 ROLE = "watcher"
 """Role of the bridge's lease: the watcher's, as the state of its cluster is its own to publish."""

@@ -31,8 +31,8 @@ from fairlead_slurm.ladder import UNLABELLED
 from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
+from fairlead_slurm_bridge.statements.view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
-from fairlead_slurm_bridge.view import StatedView
 
 BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge has no submitting helper (--submit-socket)"
 _SOON_SECONDS = 0.5

@@ -2,9 +2,14 @@
 
 A service, `python -m fairlead_watcher`; nothing here is imported by others.
 
-Where to find what. The core, pure: `workload_facts`, `quota` and `surroundings` are what is kept of Kueue's objects;
-`cards` what HAMi's are; `metadata` and `class_request` what people wrote on them; `holds` says why something cannot start; `jobs` makes a job of a
-Workload, `enforcement` and `pools` make pools and queues of quota; `cluster_view` keeps all of it up to date object by
-object; `lifecycle` tells what happened between two statements. The shell: `sources` mirror the kinds that `kinds` names
-(with the rights that it takes), `watcher` is the loop, the bus's announcer talks to NATS, `app` wires it.
+Where to find what. The core, pure:
+
+- `objects`: `workload_facts`, `quota` and `surroundings` are what is kept of Kueue's objects, `cards` what HAMi's are;
+  `metadata` and `class_request` what people wrote on them
+- `statements`: `holds` says why something cannot start; `jobs` makes a job of a Workload, `enforcement` and `pools`
+  make pools and queues of quota
+
+`cluster_view` keeps all of it up to date object by object; `lifecycle` tells what happened between two statements. The
+shell: `sources` mirror the kinds that `kinds` names (with the rights that it takes), `watcher` is the loop, the bus's
+announcer talks to NATS, `app` wires it.
 """

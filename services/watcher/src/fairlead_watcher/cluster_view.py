@@ -14,11 +14,9 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, NodeState, Phase, State, subject_of
 from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_kube.reflector import Key
-from fairlead_watcher import pools
-from fairlead_watcher.cards import CardBook, CardHolding
-from fairlead_watcher.jobs import translate
-from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
-from fairlead_watcher.surroundings import (
+from fairlead_watcher.objects.cards import CardBook, CardHolding
+from fairlead_watcher.objects.quota import CohortFacts, Forest, QueueFacts
+from fairlead_watcher.objects.surroundings import (
     LEVER,
     ClassKind,
     Dependency,
@@ -28,7 +26,9 @@ from fairlead_watcher.surroundings import (
     Noting,
     queue_view,
 )
-from fairlead_watcher.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
+from fairlead_watcher.objects.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
+from fairlead_watcher.statements import pools
+from fairlead_watcher.statements.jobs import translate
 
 
 class ClusterView:

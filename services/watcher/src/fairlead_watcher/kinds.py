@@ -35,13 +35,13 @@ from fairlead_kube.kinds.resources import (
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Described, Key
-from fairlead_watcher import pools
-from fairlead_watcher.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.quota import cohort_facts, queue_facts
+from fairlead_watcher.objects.cards import CardHolding, Refusals, holding_of
+from fairlead_watcher.objects.quota import cohort_facts, queue_facts
+from fairlead_watcher.objects.surroundings import ClassKind, class_value, local_queue_facts, namespace_labels
+from fairlead_watcher.objects.workload_facts import Known, OwnerFacts, owner_facts, workload_facts
 from fairlead_watcher.sources import KindSource, WatchedKind
-from fairlead_watcher.surroundings import ClassKind, class_value, local_queue_facts, namespace_labels
-from fairlead_watcher.workload_facts import Known, OwnerFacts, owner_facts, workload_facts
+from fairlead_watcher.statements import pools
 
 MANAGED = "kueue.x-k8s.io/managed=true"
 """Kueue's webhook puts it on the pods that it gates itself, not on those of Jobs."""

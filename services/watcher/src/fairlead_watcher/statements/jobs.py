@@ -9,13 +9,13 @@ from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units
 from fairlead_contracts.frontend.marks import CARRIES, SUBMISSION, TRACEPARENT
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
-from fairlead_watcher.class_request import AnnotationSource, ClassRequest, class_request_in
-from fairlead_watcher.holds import Hold, hold_on
-from fairlead_watcher.metadata import LONGEST_VALUE, MetadataWords, merged
-from fairlead_watcher.refused_flavors import has_no_flavor
-from fairlead_watcher.reservable import STRICT
-from fairlead_watcher.surroundings import WorkloadContext
-from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
+from fairlead_watcher.objects.class_request import AnnotationSource, ClassRequest, class_request_in
+from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merged
+from fairlead_watcher.objects.refused_flavors import has_no_flavor
+from fairlead_watcher.objects.reservable import STRICT
+from fairlead_watcher.objects.surroundings import WorkloadContext
+from fairlead_watcher.objects.workload_facts import PODS, Owner, WorkloadFacts
+from fairlead_watcher.statements.holds import Hold, hold_on
 
 UNSTAMPED = 0
 """The epoch and revision of statements here: the announcer sets both."""

@@ -7,8 +7,8 @@ shares. Rules: kueue.sigs.k8s.io, `pkg/scheduler` (`entryOrdering`, `fairSharing
 
 from typing import NamedTuple
 
-from fairlead_watcher.quota import Forest, QueueFacts, Tree
-from fairlead_watcher.reservable import STRICT
+from fairlead_watcher.objects.quota import Forest, QueueFacts, Tree
+from fairlead_watcher.objects.reservable import STRICT
 
 EXACT, STANDING, CLOSE, WITHIN_QUEUE, TIE_BREAK = "exact", "standing", "close", "within-queue", "tie-break"
 

@@ -9,8 +9,8 @@ from fairlead_kube.kinds.objects import LabelSelector, PartialObject
 from fairlead_kube.kinds.queues import LocalQueue
 from fairlead_kube.kinds.workloads import PriorityClass
 from fairlead_kube.reflector import Key
-from fairlead_watcher.quota import Forest, QueueFacts
-from fairlead_watcher.workload_facts import OwnerFacts
+from fairlead_watcher.objects.quota import Forest, QueueFacts
+from fairlead_watcher.objects.workload_facts import OwnerFacts
 
 type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
 type Labels = dict[str, str]

@@ -9,8 +9,8 @@ from fairlead_contracts.messages.state import JobArray, JobHolder, JobState, Out
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.submitting import submission_mark
-from fairlead_slurm_bridge.domains import Naming
-from fairlead_slurm_bridge.windows import ArrayRemainder
+from fairlead_slurm_bridge.statements.domains import Naming
+from fairlead_slurm_bridge.statements.windows import ArrayRemainder
 
 NO_EPOCH = 0
 UNSTAMPED = 0

@@ -16,10 +16,10 @@ from fairlead_kube.kinds.demand import pod_count, workload_charges, workload_dem
 from fairlead_kube.kinds.objects import Condition, ObjectMeta, PartialObject, instant
 from fairlead_kube.kinds.quantities import int32
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST, CheckState, PodSetAssignment, Workload, lever_owner
-from fairlead_watcher.equivalence import equivalence
-from fairlead_watcher.metadata import NO_WORDS, MetadataWords, merged, words_of
-from fairlead_watcher.refused_flavors import RefusedFlavors, refused_flavors
-from fairlead_watcher.shapes import held_shapes_of, shapes_of
+from fairlead_watcher.objects.equivalence import equivalence
+from fairlead_watcher.objects.metadata import NO_WORDS, MetadataWords, merged, words_of
+from fairlead_watcher.objects.refused_flavors import RefusedFlavors, refused_flavors
+from fairlead_watcher.objects.shapes import held_shapes_of, shapes_of
 
 GATES = "kueue.x-k8s.io/admission-gated-by"
 PODS = "pods"

@@ -12,7 +12,7 @@ import msgspec
 from fairlead_contracts.frontend.marks import ASK_PREFIX
 from fairlead_contracts.messages.state import Fault
 from fairlead_kube.kinds.quantities import HIGHEST_INT32, LOWEST_INT32, int32
-from fairlead_watcher.metadata import Texts
+from fairlead_watcher.objects.metadata import Texts
 
 OVERRIDE = ASK_PREFIX + "priority-override"
 _FIRST = ("urgent", "approved")

@@ -21,11 +21,11 @@ from fairlead_contracts.messages.state import (
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.ladder import UNLABELLED, Ladder
-from fairlead_slurm_bridge.domains import Naming, domains
-from fairlead_slurm_bridge.first_seen import FirstSeen, Remembered
-from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, state_of
-from fairlead_slurm_bridge.waiting_turns import WaitingTurn, traded
-from fairlead_slurm_bridge.windows import ArrayRemainder, WindowedJobs, positioned
+from fairlead_slurm_bridge.statements.domains import Naming, domains
+from fairlead_slurm_bridge.statements.first_seen import FirstSeen, Remembered
+from fairlead_slurm_bridge.statements.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, state_of
+from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, traded
+from fairlead_slurm_bridge.statements.windows import ArrayRemainder, WindowedJobs, positioned
 
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"

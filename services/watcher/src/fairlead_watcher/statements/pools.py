@@ -17,12 +17,12 @@ from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.pods import Taint
 from fairlead_kube.kinds.quantities import in_base_units
 from fairlead_kube.reflector import Key
-from fairlead_watcher.cards import registered_on
-from fairlead_watcher.enforcement import enforcement, where_jobs_differ
-from fairlead_watcher.jobs import UNSTAMPED
-from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts, Quotas
-from fairlead_watcher.reservable import why_not_reservable
-from fairlead_watcher.surroundings import LocalQueueFacts
+from fairlead_watcher.objects.cards import registered_on
+from fairlead_watcher.objects.quota import CohortFacts, Forest, QueueFacts, Quotas
+from fairlead_watcher.objects.reservable import why_not_reservable
+from fairlead_watcher.objects.surroundings import LocalQueueFacts
+from fairlead_watcher.statements.enforcement import enforcement, where_jobs_differ
+from fairlead_watcher.statements.jobs import UNSTAMPED
 
 FRONTEND = "kueue"
 

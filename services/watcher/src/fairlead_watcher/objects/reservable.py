@@ -6,7 +6,7 @@ fills gaps waits for ever. Quotas of several flavors do not add up: a job takes 
 
 from collections import Counter
 
-from fairlead_watcher.quota import Forest, QueueFacts, Tree
+from fairlead_watcher.objects.quota import Forest, QueueFacts, Tree
 
 STRICT = "StrictFIFO"
 

@@ -9,7 +9,7 @@ from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, 
 from fairlead_contracts.messages.state import JobShape
 from fairlead_kube.kinds.demand import card_asks, pod_demand, pods_left
 from fairlead_kube.kinds.workloads import PodSet, Workload
-from fairlead_watcher.metadata import LONGEST_VALUE
+from fairlead_watcher.objects.metadata import LONGEST_VALUE
 
 _PODS = "pods"
 

@@ -1,0 +1,1 @@
+"""Statements about a slurmctld: its nodes, partitions, accounts and jobs, translated. Pure."""

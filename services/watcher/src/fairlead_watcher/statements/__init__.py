@@ -1,0 +1,1 @@
+"""Statements made of all objects together: jobs, pools and queues. Pure."""
