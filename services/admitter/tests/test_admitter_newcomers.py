@@ -1,4 +1,4 @@
-"""Newcomers, which a plan leaves alone as no decision can have placed them, and windows for what one end frees."""
+"""Newcomers, which a plan leaves alone as no decision can have ordered them, and windows for what one end frees."""
 
 from collections.abc import Mapping
 
@@ -26,7 +26,7 @@ def facts_with(*jobs: JobState) -> ClusterFacts:
     return facts
 
 
-def test_nothing_is_lifted_over_a_job_that_no_decision_has_placed() -> None:
+def test_nothing_is_lifted_over_a_job_that_no_decision_has_ordered() -> None:
     known, newcomer = a_job("b", queue_time=NOW), a_job("a", queue_time=NOW)
     facts = facts_with(known, newcomer)
     window = [Ranked(0, a_position(uid=known.uid), known)]

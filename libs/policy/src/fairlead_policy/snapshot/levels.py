@@ -106,8 +106,8 @@ def plan_snapshot_levels(
     """
     waiting = {job.uid: job for job in jobs if job.pool == pool.name}
     steered: dict[SteeredFrontend, list[SnapshotJob]] = {}
-    for placed in pool.jobs():
-        job = waiting[placed.uid]
+    for positioned in pool.jobs():
+        job = waiting[positioned.uid]
         steered.setdefault((job.cluster, job.frontend), []).append(job)
     levels = {job.uid: job.level for job in waiting.values()}
     known = steering or {}

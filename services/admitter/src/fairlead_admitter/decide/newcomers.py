@@ -1,4 +1,4 @@
-"""Newcomers: jobs that came so lately that no decision can have placed them yet.
+"""Newcomers: jobs that came so lately that no decision can have ordered them yet.
 
 The facts are always a little ahead of the decisions. A job that is in the facts and among no heads stands, as far as a
 plan can tell, behind the window; had its frontend's tie put it before the window's last, the window would be lifted
@@ -14,11 +14,11 @@ from fairlead_admitter.observe.facts import JobChange
 from fairlead_contracts.messages.state import JobState, Phase
 
 NEW_SECONDS = 1.0
-"""A job that no decision has placed after this long is not among the heads. Far above a reaction, and a burst of arrivals
+"""A job that no decision has ordered after this long is not among the heads. Far above a reaction, and a burst of arrivals
 stands by ties alone for so long at most."""
 
 type ShardOf = Callable[[JobState], int]
-"""The shard whose decision places a job."""
+"""The shard whose decision orders a job."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class Newcomers:
-    """The jobs that began to wait within the last moments, by the shard that will place them."""
+    """The jobs that began to wait within the last moments, by the shard that will order them."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}

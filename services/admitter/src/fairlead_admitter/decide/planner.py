@@ -189,7 +189,7 @@ class Planner:
         return {pool: names for pool, names in found.items() if names}
 
     def origins(self, pool: str) -> Mapping[str, DecisionOrigin]:
-        """Decisions that placed the jobs of a pool, by uid."""
+        """Decisions that the positions of a pool come from, by uid."""
         _, merged = self._merged.get(pool, (0.0, None))
         return merged.beginning.origins if merged is not None else {}
 

@@ -113,7 +113,7 @@ def steer(
         queues: the pool's queues in this cluster.
         expectations: writes that aren't seen yet.
         class_bands: the bands, highest first; each job of the queues belongs to one.
-        newcomers: uids of jobs that no decision has placed yet: nothing is lifted over these, nor are they lowered.
+        newcomers: uids of jobs that no decision has ordered yet: nothing is lifted over these, nor are they lowered.
         sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
             So does who is let go: held jobs lose the levels that they got while they waited.
     """
