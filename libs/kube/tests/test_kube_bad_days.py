@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -24,19 +24,18 @@ from fairlead_kube.reflector import Key, Reflector
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside
+from fairlead_testkit.http_server import HttpAnswer, http_server, write_kubeconfig
 from fairlead_testkit.kube_observer_log import KubeObserverLog
-
-type ScriptedAnswer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ScriptedServer:
     """A server that answers one request after the other, as the script says; keeps the requests."""
 
     def __init__(self) -> None:
-        self.script: list[ScriptedAnswer] = []
+        self.script: list[HttpAnswer] = []
         self.asked: list[web.Request] = []
         self.bodies: list[bytes] = []
-        self.port = 0
+        self.host = ""
         self.exhausted = asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -51,17 +50,8 @@ class ScriptedServer:
 @pytest.fixture
 async def server() -> AsyncIterator[ScriptedServer]:
     server = ScriptedServer()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.port = runner.addresses[0][1]
-    try:
+    async with http_server(server.answer) as server.host:
         yield server
-    finally:
-        await runner.cleanup()
 
 
 @contextlib.asynccontextmanager
@@ -74,20 +64,8 @@ async def client_of(
     within: float = 30.0,
 ) -> AsyncIterator[KubeClient]:
     """A client whose token stands in `folder/token`."""
-    token = folder / "token"
-    if not token.exists():
-        token.write_text("one")
     kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.port}/prefix"}}],
-                "users": [{"name": "u", "user": {"tokenFile": "token"}}],
-            }
-        )
-    )
+    write_kubeconfig(kubeconfig, f"http://{server.host}/prefix")
     settings = KubeSettings(
         kubeconfig=str(kubeconfig), watch_silence_seconds=silence, request_timeout_seconds=within
     )
@@ -95,7 +73,7 @@ async def client_of(
         yield client
 
 
-def says(body: object, code: int = 200, **headers: str) -> ScriptedAnswer:
+def says(body: object, code: int = 200, **headers: str) -> HttpAnswer:
     async def answer(_: web.Request) -> web.StreamResponse:
         return web.Response(
             status=code,
@@ -108,7 +86,7 @@ def says(body: object, code: int = 200, **headers: str) -> ScriptedAnswer:
 
 def refuses(
     code: int, reason: str, message: str = "no", details: object = None, **headers: str
-) -> ScriptedAnswer:
+) -> HttpAnswer:
     return says(status(code, reason, message, details), code, **headers)
 
 
@@ -116,7 +94,7 @@ def status(code: int, reason: str, message: str = "no", details: object = None) 
     return {"kind": "Status", "code": code, "reason": reason, "message": message, "details": details}
 
 
-def streams(*events: object, end: bool = False, pieces: int = 0) -> ScriptedAnswer:
+def streams(*events: object, end: bool = False, pieces: int = 0) -> HttpAnswer:
     """Serve a watch that says these events, then ends or stays open; `pieces`: bytes at a time."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -208,7 +186,7 @@ async def test_silence_and_absence_are_told_apart(server: ScriptedServer, tmp_pa
     async with client_of(server, tmp_path) as client:
         with pytest.raises(UnreachableError):
             await client.create(NODES, {})
-    server.port = 1
+    server.host = "127.0.0.1:1"
     async with client_of(server, tmp_path) as client:
         with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"):
             await client.get(NODES, "n")
@@ -217,7 +195,7 @@ async def test_silence_and_absence_are_told_apart(server: ScriptedServer, tmp_pa
 async def test_all_pages_of_a_list_are_read_and_an_expired_one_is_begun_again(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    def page(name: str, token: str = "") -> ScriptedAnswer:
+    def page(name: str, token: str = "") -> HttpAnswer:
         return says({"metadata": {"resourceVersion": "5", "continue": token}, "items": [node(name)]})
 
     server.script = [page("lost", "t1"), refuses(410, "Expired"), page("a", "t2"), page("b")]

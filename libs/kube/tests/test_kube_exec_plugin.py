@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 import json
-import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -20,6 +19,7 @@ from fairlead_kube.connection.kubeconfig import Access, Cluster, User, read_kube
 from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import CredentialsError
 from fairlead_kube.settings import KubeSettings
+from fairlead_testkit.http_server import http_server
 
 VERSION = "client.authentication.k8s.io/v1"
 ANYWHERE = Cluster(server="https://x")
@@ -154,24 +154,12 @@ class CertificateServer:
     def __init__(self) -> None:
         self.authority = trustme.CA()
         self.expired: set[str] = set()
-        self.port = 0
+        self.host = ""
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self.authority.issue_cert("127.0.0.1").configure_cert(context)
-        self.authority.configure_trust(context)
-        context.verify_mode = ssl.CERT_REQUIRED
-        application = web.Application()
-        application.router.add_get("/", self._answer)
-        runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-        self.port = runner.addresses[0][1]
-        try:
+        async with http_server(self._answer, self.authority) as self.host:
             yield
-        finally:
-            await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
         assert request.transport is not None
@@ -180,7 +168,7 @@ class CertificateServer:
 
     def cluster(self) -> Cluster:
         authority = base64.b64encode(self.authority.cert_pem.bytes()).decode()
-        return Cluster(server=f"https://127.0.0.1:{self.port}", certificate_authority_data=authority)
+        return Cluster(server=f"https://{self.host}", certificate_authority_data=authority)
 
     def credential(self, name: str, **more: object) -> str:
         """The answer that a plugin prints for the name."""

@@ -19,6 +19,7 @@ from fairlead_kube.connection.kubeconfig import Access, Cluster, User, find_acce
 from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import UnreachableError
 from fairlead_kube.settings import KubeSettings
+from fairlead_testkit.http_server import http_server
 
 
 @pytest.fixture(scope="module")
@@ -27,26 +28,15 @@ def authority() -> trustme.CA:
 
 
 @contextlib.asynccontextmanager
-async def server(authority: trustme.CA) -> AsyncIterator[int]:
+async def server(authority: trustme.CA) -> AsyncIterator[str]:
     """A server that answers with the name in the client's certificate, which it demands, and the token."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    authority.configure_trust(context)
-    context.verify_mode = ssl.CERT_REQUIRED
 
     async def answer(request: web.Request) -> web.Response:
         assert request.transport is not None
         return web.Response(text=str(request.transport.get_extra_info("peercert")["subjectAltName"]))
 
-    application = web.Application()
-    application.router.add_get("/", answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with http_server(answer, authority) as host:
+        yield host
 
 
 @contextlib.contextmanager
@@ -96,9 +86,9 @@ async def test_a_certificate_in_the_kubeconfig_signs_us_in(authority: trustme.CA
         client_key_data=base64_of(pair.private_key_pem.bytes()),
     )
     by_file = User(client_certificate=str(tmp_path / "tls.crt"), client_key=str(tmp_path / "tls.key"))
-    async with server(authority) as port:
+    async with server(authority) as host:
         cluster = Cluster(
-            server=f"https://127.0.0.1:{port}",
+            server=f"https://{host}",
             certificate_authority_data=base64_of(authority.cert_pem.bytes()),
         )
         for user in (in_line, by_file):
@@ -149,9 +139,9 @@ def test_what_is_left_while_the_server_is_silent_leaves_no_connection_open(
 
 
 async def test_a_server_of_another_authority_is_not_trusted(authority: trustme.CA) -> None:
-    async with server(authority) as port:
+    async with server(authority) as host:
         stranger = base64_of(trustme.CA().cert_pem.bytes())
-        cluster = Cluster(server=f"https://127.0.0.1:{port}", certificate_authority_data=stranger)
+        cluster = Cluster(server=f"https://{host}", certificate_authority_data=stranger)
         with pytest.raises(UnreachableError, match="CERTIFICATE_VERIFY_FAILED"):
             await ask(Access(cluster=cluster, user=User()))
 

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from fairlead_testkit import ServiceProcess, eventually
+from fairlead_testkit.http_server import http_server
 
 
 @pytest.fixture
@@ -16,18 +17,12 @@ async def collector() -> AsyncIterator[tuple[str, list[bytes]]]:
     received: list[bytes] = []
 
     async def take(request: web.Request) -> web.Response:
+        assert (request.method, request.path) == ("POST", "/v1/traces")
         received.append(await request.read())
         return web.Response(content_type="application/x-protobuf")
 
-    application = web.Application()
-    application.router.add_post("/v1/traces", take)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}", received
-    finally:
-        await runner.cleanup()
+    async with http_server(take) as host:
+        yield f"http://{host}", received
 
 
 async def test_spans_are_exported_before_the_end_and_lines_carry_their_trace(

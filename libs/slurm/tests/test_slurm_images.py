@@ -3,8 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from fairlead_slurm.images.credentials import (
 )
 from fairlead_slurm.images.reference import ImageNameError, image_reference
 from fairlead_slurm.images.registry import ImageAnswer, Presence, Registries
+from fairlead_testkit.http_server import http_server
 from fairlead_testkit.image_registry import USER, WORD, ImageRegistry, ensure_image_registry, image_registry
 
 THERE, MISSING, UNASKED = Presence.THERE, Presence.MISSING, Presence.UNASKED
@@ -117,24 +117,6 @@ async def test_a_real_registry_says_what_it_has(registry: tuple[ImageRegistry, s
     assert await said(f"{here}:3", ("elsewhere", ANN)) is stranger
 
 
-type RegistryAnswer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@asynccontextmanager
-async def served(handler: RegistryAnswer) -> AsyncIterator[str]:
-    """Serve every request so, for behaviour that no real registry has; gives host and port."""
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield "{}:{}".format(*runner.addresses[0][:2])
-    finally:
-        await runner.cleanup()
-
-
 async def test_a_registry_that_is_silent_costs_no_more_than_its_deadline() -> None:
     asked = asyncio.Event()
 
@@ -143,7 +125,7 @@ async def test_a_registry_that_is_silent_costs_no_more_than_its_deadline() -> No
         await asyncio.sleep(60)
         return web.Response()
 
-    async with served(silent) as host:
+    async with http_server(silent) as host:
         async with asyncio.timeout(20):
             assert await said(f"{host}/a", seconds=0.2) is UNASKED
         assert asked.is_set()
@@ -158,7 +140,7 @@ async def test_an_odd_status_tells_nothing(answer: int) -> None:
     async def odd(_: web.Request) -> web.Response:
         return web.Response(status=answer)
 
-    async with served(odd) as host:
+    async with http_server(odd) as host:
         assert await said(f"{host}/a") is UNASKED
 
 
@@ -191,7 +173,7 @@ async def test_words_go_nowhere_else(challenge: str) -> None:
             status=401, headers={"WWW-Authenticate": challenge.format(host=request.host)} if challenge else {}
         )
 
-    async with served(asking) as host:
+    async with http_server(asking) as host:
         assert await said(f"{host}/a", (host, ANN)) is UNASKED
     # Basic is for the token's server alone: the registry asked for no such thing.
     assert all("Basic" not in line or "/v2/" not in line for line in told)
@@ -201,7 +183,7 @@ async def test_a_redirect_without_end_is_left() -> None:
     async def round_and_round(request: web.Request) -> web.Response:
         return web.Response(status=307, headers={"Location": str(request.url)})
 
-    async with served(round_and_round) as host:
+    async with http_server(round_and_round) as host:
         assert await said(f"{host}/a") is UNASKED
 
 

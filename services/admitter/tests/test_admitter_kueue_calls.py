@@ -1,6 +1,5 @@
 """Answers of an API server and what they mean for Workloads and marks, told by a server that plays a few of them."""
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from fairlead_admitter.frontends.kueue.tenant_calls import TenantCalls
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.client import KubeClient, connect
 from fairlead_kube.settings import KubeSettings
+from fairlead_testkit.http_server import http_server, write_kubeconfig
 from fairlead_testkit.kubelab import KubeObject
 
 GROUP = "/apis/kueue.x-k8s.io"
@@ -85,25 +85,11 @@ def server() -> WorkloadsServer:
 
 @pytest.fixture
 async def client(server: WorkloadsServer, tmp_path: Path) -> AsyncIterator[KubeClient]:
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    (tmp_path / "token").write_text("one")
-    kubeconfig = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}],
-        "users": [{"name": "u", "user": {"tokenFile": "token"}}],
-    }
-    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
-    settings = KubeSettings(kubeconfig=str(tmp_path / "kubeconfig"))
-    try:
-        async with connect(settings, user_agent="test") as client:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with http_server(server.answer) as host:
+        write_kubeconfig(kubeconfig, f"http://{host}")
+        async with connect(KubeSettings(kubeconfig=str(kubeconfig)), user_agent="test") as client:
             yield client
-    finally:
-        await runner.cleanup()
 
 
 async def test_a_workload_is_gone_only_where_the_server_names_it(

@@ -24,6 +24,7 @@ from fairlead_kube.settings import KubeSettings
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.beside import beside
+from fairlead_testkit.http_server import http_server, write_kubeconfig
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.objects.surroundings import LocalQueueFacts, local_queue_facts
@@ -43,7 +44,7 @@ class OneKindServer:
         """Number of further questions of the kind that are answered as if it were not served."""
         self.forbids = False
         self.names: list[str] = []
-        self.port = 0
+        self.host = ""
         self._moved_on = asyncio.Event()
 
     def move_on(self) -> None:
@@ -92,32 +93,15 @@ def refusal(code: int, reason: str) -> web.Response:
 @pytest.fixture
 async def server() -> AsyncIterator[OneKindServer]:
     server = OneKindServer()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.port = runner.addresses[0][1]
-    try:
+    async with http_server(server.answer) as server.host:
         yield server
-    finally:
         server.move_on()
-        await runner.cleanup()
 
 
 @pytest.fixture
 async def client(server: OneKindServer, tmp_path: Path) -> AsyncIterator[KubeClient]:
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.port}"}}],
-                "users": [{"name": "u", "user": {"token": "t"}}],
-            }
-        )
-    )
+    write_kubeconfig(kubeconfig, f"http://{server.host}")
     async with connect_kube(KubeSettings(kubeconfig=str(kubeconfig)), user_agent="test") as opened:
         yield opened
 

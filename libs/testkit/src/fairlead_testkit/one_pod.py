@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from aiohttp import web
 
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmUnreachableError
+from fairlead_testkit.http_server import http_server, write_kubeconfig
 from fairlead_testkit.kubelab import KubeObject
 
 type ShowPod[Pod] = Callable[[Pod | None], None]
@@ -90,24 +90,17 @@ class OnePodServer:
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Serve until the block ends."""
-        app = web.Application()
-        app.router.add_get(f"{self._path}/log", self._log)
-        app.router.add_patch(self._path, self._change)
-        app.router.add_delete(self._path, self._change)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        config = {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}],
-            "users": [{"name": "u", "user": {"token": "t"}}],
-        }
-        self.kubeconfig.write_text(json.dumps(config))
-        try:
+        async with http_server(self._answer) as host:
+            write_kubeconfig(self.kubeconfig, f"http://{host}")
             yield
-        finally:
-            await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        match request.method, request.path.removeprefix(self._path):
+            case "GET", "/log":
+                return await self._log(request)
+            case "PATCH" | "DELETE", "":
+                return await self._change(request)
+        raise web.HTTPNotFound
 
     async def _log(self, request: web.Request) -> web.StreamResponse:
         answer = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0]
