@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from fairlead_bus import Bus
@@ -30,6 +29,7 @@ from fairlead_testkit.prometheus import Prometheus, all_scraped, ensure_promethe
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy
 from fairlead_testkit.slurmlab import SlurmOptions
 from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory
+from fairlead_testkit.streams import change_stream
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
 RULES, ALERTS = FOLDER / "prometheus" / "rules" / "fairlead.yaml", FOLDER / "alerts" / "fairlead.yaml"
@@ -206,10 +206,10 @@ async def another_writer(bus: Bus, fleet: Fleet, job: str) -> AsyncIterator[None
 async def check_unowned(bus: Bus, fleet: Fleet, prometheus: Prometheus) -> None:
     """A scorer dies while the stream of decisions takes no message: nobody can claim its shards. Mended, somebody does."""
     assert await is_silent(prometheus, "FairleadNoOwnerForShard")
-    before = await limited(bus, topology.DECISION, REFUSING)
+    before = await change_stream(bus, topology.DECISION, **REFUSING)
     fleet.named("scorer")[0].kill()
     await eventually(partial(is_firing, prometheus, "FairleadNoOwnerForShard"), 60)
-    await limited(bus, topology.DECISION, before)
+    await change_stream(bus, topology.DECISION, **{name: before[name] for name in REFUSING})
     await eventually(partial(is_silent, prometheus, "FairleadNoOwnerForShard"), 60)
 
 
@@ -227,10 +227,3 @@ async def check_gone(fleet: Fleet, prometheus: Prometheus) -> None:
     assert await is_silent(prometheus, "FairleadServiceGone")
     fleet.named("sim")[0].kill()
     await eventually(partial(is_firing, prometheus, "FairleadServiceGone"), 60)
-
-
-async def limited(bus: Bus, stream: str, limits: Mapping[str, object]) -> dict[str, object]:
-    """Change a stream's limits; gives what they were."""
-    found = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))["config"]
-    await bus.jetstream.call(f"STREAM.UPDATE.{stream}", {**found, **limits})
-    return {name: found[name] for name in limits}

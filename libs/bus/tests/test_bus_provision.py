@@ -19,14 +19,13 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.state import STATE
 from fairlead_contracts.topology import Retention, cluster_of, limited, submit_durable, topology
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.streams import change_stream, stream_info
 
 pytestmark = pytest.mark.integration
 
 
 async def config(bus: Bus, stream: str) -> dict[str, object]:
-    found: dict[str, object] = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))[
-        "config"
-    ]
+    found: dict[str, object] = (await stream_info(bus, stream))["config"]
     return found
 
 
@@ -69,10 +68,7 @@ async def test_streams_are_as_the_design_has_them(bus: Bus) -> None:
 
 
 async def test_what_an_operator_set_beside_us_stays(bus: Bus) -> None:
-    state = await config(bus, "state")
-    await bus.jetstream.call(
-        "STREAM.UPDATE.state", {**state, "description": "mine", "duplicate_window": 1_000_000_000}
-    )
+    await change_stream(bus, "state", description="mine", duplicate_window=1_000_000_000)
     assert await provision(bus, topology(["c1"])) == [
         "stream state: duplicate_window 1000000000 -> 120000000000"
     ]

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import msgspec
 import pytest
 
 from fairlead_bus import Bus, BusTally, Delivery, Publisher
@@ -12,6 +11,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.beside import beside
+from fairlead_testkit.streams import nothing_waits, submissions_left
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -24,10 +24,6 @@ async def fill(bus: Bus) -> None:
     for _ in range(MESSAGES):
         await publisher.put(subjects.submit("c1", "team-a"), b"x")
     await publisher.flush()
-
-
-async def left(bus: Bus) -> int:
-    return int(msgspec.json.decode(await bus.jetstream.call("STREAM.INFO.submit"))["state"]["messages"])
 
 
 async def test_a_worker_that_ends_has_told_of_all_that_it_handled(bus: Bus) -> None:
@@ -47,7 +43,7 @@ async def test_a_worker_that_ends_has_told_of_all_that_it_handled(bus: Bus) -> N
         group.create_task(worker.run())
         await done.wait()
         worker.stop()
-    assert await left(bus) == MESSAGES - handled
+    assert await submissions_left(bus) == MESSAGES - handled
 
 
 async def test_verdicts_outlive_a_lost_connection(bus: Bus, nats_server: NatsServer, tally: BusTally) -> None:
@@ -67,14 +63,10 @@ async def test_verdicts_outlive_a_lost_connection(bus: Bus, nats_server: NatsSer
         await eventually(lambda: not bus.connected)
         nats_server.start()
         await eventually(lambda: bus.connected)
-        await eventually(lambda: none_left(bus), 60)
+        await eventually(lambda: nothing_waits(bus), 60)
         worker.stop()
     assert handled >= MESSAGES
     assert tally.counts["worker.failed"] == 0
-
-
-async def none_left(bus: Bus) -> bool:
-    return await left(bus) == 0
 
 
 async def test_one_answer_confirms_many(bus: Bus) -> None:

@@ -24,7 +24,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology
 from fairlead_testkit import NatsServer, bus_harness, eventually
-from fairlead_testkit.bus_harness import nothing_waits
+from fairlead_testkit.streams import change_stream, nothing_waits
 
 pytestmark = pytest.mark.integration
 
@@ -53,11 +53,6 @@ async def working(bus: Bus, handle: Handle, *, parallel: int = 64) -> AsyncItera
         worker.stop()
         async with asyncio.timeout(30):
             await asyncio.gather(task, return_exceptions=True)
-
-
-async def left(bus: Bus) -> int:
-    info = msgspec.json.decode(await bus.jetstream.call("STREAM.INFO.submit"))
-    return int(info["state"]["messages"])
 
 
 async def test_messages_are_handled_acked_and_gone(bus: Bus) -> None:
@@ -306,11 +301,11 @@ async def test_a_full_stream_is_no_attempt_of_what_is_handled(bus: Bus, tally: B
 
 async def a_full_stream(bus: Bus, stream: str, subject: str) -> dict[str, object]:
     """Lets the stream take one message, and gives it that; returns the configuration that it had."""
-    found = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))["config"]
-    most = {"max_msgs": 1, "max_msgs_per_subject": -1, "discard": "new", "discard_new_per_subject": False}
-    await bus.jetstream.call(f"STREAM.UPDATE.{stream}", {**found, **most})
+    before = await change_stream(
+        bus, stream, max_msgs=1, max_msgs_per_subject=-1, discard="new", discard_new_per_subject=False
+    )
     await bus.publish(subject, b"full")
-    return dict(found)
+    return before
 
 
 def test_what_is_handed_back_again_and_again_comes_less_and_less_often() -> None:
@@ -393,7 +388,7 @@ async def test_a_stopped_worker_finishes_what_it_has_in_hand(bus: Bus) -> None:
         go.set()
     assert task.cancelled()
     assert finished == [b"in hand"]
-    assert await left(bus) == 0
+    assert await nothing_waits(bus)
 
 
 async def test_a_dropped_worker_leaves_what_it_has_in_hand_to_another(bus: Bus) -> None:

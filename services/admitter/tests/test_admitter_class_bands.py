@@ -19,6 +19,7 @@ from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_testkit.builders import NOW, a_class, a_job, a_position, a_queue
+from fairlead_testkit.starting_order import in_starting_order, starting_rank
 
 SECOND = 1_000_000
 """Kueue's queue times are whole ones."""
@@ -54,12 +55,7 @@ class Kueue:
         self.facts.apply({subject_of(job): job for job in self.jobs.values()})
 
     def order(self) -> list[str]:
-        waiting = [job for job in self.jobs.values() if job.phase is Phase.WAITING]
-        return [job.uid for job in sorted(waiting, key=stands)]
-
-
-def stands(job: JobState) -> tuple[int, int, str]:
-    return -job.level, job.queue_time, job.uid
+        return [job.uid for job in in_starting_order(self.jobs.values())]
 
 
 def some_kueue(dice: random.Random, count: int) -> Kueue:
@@ -142,7 +138,7 @@ def test_no_pair_that_stood_right_is_turned_round_in_whatever_order_the_allowed_
         return {
             (one, two)
             for one, two in combinations(wanted, 2)
-            if rank[one] < rank[two] and stands(now[one]) < stands(now[two])
+            if rank[one] < rank[two] and starting_rank(now[one]) < starting_rank(now[two])
         }
 
     stood = right()

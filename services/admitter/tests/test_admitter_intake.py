@@ -26,7 +26,6 @@ from fairlead_contracts.messages.submissions import (
     Refused,
     Started,
 )
-from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import (
     NOW,
@@ -39,14 +38,11 @@ from fairlead_testkit.builders import (
     a_started_event,
     an_ended_event,
 )
+from fairlead_testkit.bus_harness import sample
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, RunAdmitter
 from fairlead_testkit.people import put_policy, submit
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
-
-
-def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
-    return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
 
 
 async def heard(answers: list[AnyAnswer], count: int) -> list[AnyAnswer]:
@@ -320,8 +316,7 @@ async def test_a_frontend_that_is_down_costs_no_submission_an_attempt(
         for number in range(5):
             await submit(bus, a_body(id=f"x{number}"))
         await eventually(lambda: "5 submissions" in admitter.readiness.reasons().get("frontend", ""))
-        age = "fairlead_admitter_intake_oldest_seconds"
-        await eventually(lambda: (admitter.metrics.registry.get_sample_value(age) or 0) > 1, 30)
+        await eventually(lambda: sample(admitter, "intake_oldest_seconds") > 1, 30)
         await cluster.come_up()
         await heard(answers, 5)
         await all_acked(bus)

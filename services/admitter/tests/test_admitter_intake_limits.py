@@ -2,8 +2,8 @@
 
 import asyncio
 import re
+from functools import partial
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +16,10 @@ from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Refused
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_body
+from fairlead_testkit.bus_harness import sample
 from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
 from fairlead_testkit.people import submit
+from fairlead_testkit.streams import change_stream, stream_info
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -152,10 +154,7 @@ async def test_a_tenant_that_submits_too_fast_is_refused_and_every_submission_is
         found = await heard(answers, "team-a", 40)
         assert sum(isinstance(answer, Accepted) for answer in found) == 5
         assert len({answer.id for answer in found}) == 40
-        refused = admitter.metrics.registry.get_sample_value(
-            "fairlead_admitter_submissions_refused_total", {"reason": "rate"}
-        )
-        assert refused == 35
+        assert sample(admitter, "submissions_refused_total", reason="rate") == 35
 
 
 @pytest.mark.integration
@@ -181,11 +180,8 @@ async def test_submissions_are_refused_before_the_facts_of_their_jobs_find_no_ro
 
 async def limit(bus: Bus, stream: str, *, used: float) -> None:
     """Gives the stream a limit of which so much is used."""
-    info = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))
-    most = int(info["state"]["bytes"] / used)
-    await bus.jetstream.call(
-        f"STREAM.UPDATE.{stream}", {**info["config"], "max_bytes": most, "discard": "new"}
-    )
+    most = int((await stream_info(bus, stream))["state"]["bytes"] / used)
+    await change_stream(bus, stream, max_bytes=most, discard="new")
 
 
 @pytest.mark.integration
@@ -216,14 +212,10 @@ async def test_one_tenants_trouble_makes_no_admitter_unready(
     bus: Bus, cluster: FakeCluster, run_admitter: RunAdmitter
 ) -> None:
     cluster.deaf_to["team-a"] = asyncio.Event()
-    age = "fairlead_admitter_intake_oldest_seconds"
     async with run_admitter(stale_after_seconds=1, frontend_timeout_seconds=30) as admitter:
         for number in range(100):
             await submit(bus, a_body(id=f"a{number}"))
-
-        def oldest() -> float:
-            return admitter.metrics.registry.get_sample_value(age) or 0.0
-
+        oldest = partial(sample, admitter, "intake_oldest_seconds")
         await eventually(lambda: oldest() > 4, 40, what="two looks later than its patience")
         assert "intake" not in admitter.readiness.reasons()
         cluster.deaf_to.pop("team-a").set()

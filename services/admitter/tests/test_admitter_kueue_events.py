@@ -4,8 +4,8 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.state import Fault, JobState
-from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
+from fairlead_testkit.bus_harness import sample
 from fairlead_testkit.fake_cluster import FakeScorer, RunAdmitter
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
 from fairlead_testkit.kueue_team import FakeKueue, Team
@@ -41,11 +41,6 @@ async def a_queued_job(team: Team, cluster: FakeKueue, **changes: object) -> Job
     return await cluster.state_workload(team.workloads()[0], **changes)
 
 
-def sample(admitter: Lifecycle, reason: str) -> float:
-    name = "fairlead_admitter_objections_total"
-    return admitter.metrics.registry.get_sample_value(name, {"reason": reason}) or 0.0
-
-
 async def test_an_objection_is_on_the_workload_and_its_job_once_whoever_leads(
     bus: Bus, scorer: FakeScorer, kube_lab: KubeLab, run_admitter: RunAdmitter
 ) -> None:
@@ -56,20 +51,20 @@ async def test_an_objection_is_on_the_workload_and_its_job_once_whoever_leads(
     job = await a_queued_job(team, cluster, requested_class="urgent")
     both = [("Job", "ClassNotGranted"), ("Workload", "ClassNotGranted")]
     async with run_admitter(**settings) as first:
-        await eventually(lambda: sample(first, "ClassNotGranted") == 1, 60)
+        await eventually(lambda: sample(first, "objections_total", reason="ClassNotGranted") == 1, 60)
         assert kinds_and_reasons(team) == both
         (_, _, message, count), _ = told(team)
         assert message.startswith('class: found "urgent"; it is not granted to tenant')
         assert count == "1"
         assert "ClassNotGranted" in kube_lab.kubectl("describe", "job", "greedy", "-n", team.name)
     async with run_admitter(**settings) as second:
-        await eventually(lambda: sample(second, "ClassNotGranted") == 1, 60)
+        await eventually(lambda: sample(second, "objections_total", reason="ClassNotGranted") == 1, 60)
         assert kinds_and_reasons(team) == both
         assert {count for *_, count in told(team)} == {"1"}
         fault = Fault(field="spec.podSets cpu", value="1000", remedy="ask for less")
         await cluster.state(job, requested_class="approved", faults=[fault])
-        await eventually(lambda: sample(second, "LargerThanQuota") == 1, 60)
-        await eventually(lambda: sample(second, "ClassNotGranted") == 2, 60)
+        await eventually(lambda: sample(second, "objections_total", reason="LargerThanQuota") == 1, 60)
+        await eventually(lambda: sample(second, "objections_total", reason="ClassNotGranted") == 2, 60)
         assert kinds_and_reasons(team) == sorted(
             [*both, *both, ("Job", "LargerThanQuota"), ("Workload", "LargerThanQuota")]
         )

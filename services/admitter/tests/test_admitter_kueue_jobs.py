@@ -43,6 +43,7 @@ from fairlead_testkit.builders import (
     a_started_event,
     an_ended_event,
 )
+from fairlead_testkit.bus_harness import sample
 from fairlead_testkit.fake_cluster import CLUSTER, RunAdmitter
 from fairlead_testkit.kubelab import ADMITTER, BATCH_JOB, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
@@ -312,12 +313,10 @@ async def test_a_namespace_without_the_rights_is_refused_after_the_stated_time_a
     await shut.become_known(bus)
     settings = kube_settings(shut.lab) | {"kube_believe_forbidden_seconds": 2.5}
     async with run_admitter(**settings) as admitter:
-
-        def tried() -> float:
-            return admitter.metrics.registry.get_sample_value("fairlead_admitter_creations_failed_total") or 0
-
         await submit(bus, a_body(id="x", template=a_template()), tenant=shut.name)
-        await eventually(lambda: tried() > 1, 60, what="it is held and tried again")
+        await eventually(
+            lambda: sample(admitter, "creations_failed_total") > 1, 60, what="it is held and tried again"
+        )
         assert shut.name in admitter.readiness.details().get("intake", "")
         assert "frontend" not in admitter.readiness.reasons()
         await eventually(lambda: answers, 60, what="it is refused")
@@ -326,10 +325,10 @@ async def test_a_namespace_without_the_rights_is_refused_after_the_stated_time_a
         assert refused.field == "tenant"
         assert f"`kubectl apply -n {shut.name} -k deploy/kustomize/tenant`" in refused.reason
         # The next one need not wait: the refusal stands.
-        before = tried()
+        before = sample(admitter, "creations_failed_total")
         await submit(bus, a_body(id="y", template=a_template()), tenant=shut.name)
         await eventually(lambda: len(answers) == 2, 60, what="so is the next one")
-        assert tried() == before
+        assert sample(admitter, "creations_failed_total") == before
         assert "frontend" not in admitter.readiness.reasons()
 
 

@@ -35,6 +35,7 @@ from fairlead_testkit.kubelab import (
     things,
 )
 from fairlead_testkit.one_gpu_queue import TENANT, OneGpuQueue
+from fairlead_testkit.starting_order import starting_rank
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -369,5 +370,5 @@ async def test_writes_that_order_does_not_bind_go_side_by_side_and_the_order_is_
     print(f"{len(applied.landed)} writes in {time.monotonic() - began:.2f} s")  # noqa: T201 # measured
     assert len(applied.landed) == len(plan.writes) > 20
     fixture.look()
-    jobs = sorted(fixture.facts.queued_jobs(), key=lambda job: (-job.level, job.queue_time, job.uid))
+    jobs = sorted(fixture.facts.queued_jobs(), key=starting_rank)
     assert [job.id for job in jobs] == wanted

@@ -13,13 +13,14 @@ from fairlead_bus import Bus
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import LeverName
-from fairlead_contracts.messages.state import JobState, Phase, QueueState, subject_of
+from fairlead_contracts.messages.state import JobState, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.builders import a_queue
+from fairlead_testkit.bus_harness import sample
 from fairlead_testkit.fake_cluster import DOCUMENT, POOL, FakeCluster, FakeScorer, RunAdmitter
 from fairlead_testkit.kube_fleet import level_patches
 from fairlead_testkit.kubelab import (
@@ -30,6 +31,7 @@ from fairlead_testkit.kubelab import (
 )
 from fairlead_testkit.one_gpu_queue import OneGpuQueue
 from fairlead_testkit.people import give_leave, put_policy, say
+from fairlead_testkit.starting_order import in_starting_order
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -70,9 +72,7 @@ class Watched(OneGpuQueue):
         return self.cluster.jobs[self.uid(name)].level
 
     def order(self) -> list[str]:
-        jobs = [self._job(found) for found in self.lab.api.items(self.path)]
-        waiting = [job for job in jobs if job.phase is Phase.WAITING]
-        return [job.id for job in sorted(waiting, key=lambda job: (-job.level, job.queue_time, job.uid))]
+        return [job.id for job in in_starting_order(map(self._job, self.lab.api.items(self.path)))]
 
     def marked(self) -> list[str]:
         marks = {PRIORITY_BOOST, BASE_PRIORITY}
@@ -127,10 +127,6 @@ async def admitter_on(
     kubeconfig = str(lab.kubeconfig(ADMITTER))
     async with run_admitter(frontend="kueue", kubeconfig=kubeconfig, **settings) as admitter:
         yield admitter
-
-
-def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
-    return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
 
 
 async def decide(scorer: FakeScorer, watched: Watched, wanted: list[str]) -> None:

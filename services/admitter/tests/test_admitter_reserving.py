@@ -21,6 +21,7 @@ from fairlead_policy.levels.plan import Band
 from fairlead_policy.reserve.reservation import ReservationState
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.builders import NOW, a_job, a_pool, a_position, a_queue
+from fairlead_testkit.starting_order import in_starting_order
 
 GPU = "nvidia.com/gpu"
 BAND = Band(default=0, lowest=1, highest=1_000_000)
@@ -116,8 +117,7 @@ class Play:
 
     def line(self) -> list[str]:
         """The waiting jobs as the frontend has them."""
-        jobs = [job for job in self.facts.queued_jobs() if job.phase is Phase.WAITING]
-        return [job.uid for job in sorted(jobs, key=lambda job: (-job.level, job.queue_time, job.uid))]
+        return [job.uid for job in in_starting_order(self.facts.queued_jobs())]
 
 
 def waits(uid: str, gpus: int, *, limit: float | None = 60.0, at: int = 0) -> JobState:

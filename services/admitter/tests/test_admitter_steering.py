@@ -20,6 +20,7 @@ from fairlead_policy.levels.class_bands import ClassBand, common_band
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.window import Extent
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
+from fairlead_testkit.starting_order import in_starting_order
 
 BAND = Band(default=0, lowest=1, highest=1000)
 ONE_BAND = [ClassBand(band=BAND)]
@@ -84,8 +85,7 @@ class LaggingFrontend:
 
     def order(self) -> list[str]:
         """Uids in the order in which the frontend starts the jobs."""
-        waiting = [job for job in self.truth.values() if job.phase is Phase.WAITING]
-        return [job.uid for job in sorted(waiting, key=lambda job: (-job.level, job.queue_time, job.uid))]
+        return [job.uid for job in in_starting_order(self.truth.values())]
 
 
 def some_jobs(count: int, *, seed: int = 0) -> list[JobState]:

@@ -17,6 +17,7 @@ from fairlead_contracts.messages.state import QueueState, State, subject_of
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOON, a_class, a_queue
+from fairlead_testkit.bus_harness import sample
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer, RunAdmitter
 from fairlead_testkit.people import give_leave, put_policy, say
 
@@ -32,10 +33,6 @@ CLEARANCE_KEY = subjects.leave_key(CLUSTER)
 async def stated(bus: Bus, state: State) -> None:
     """A fact of the cluster, newer than all that were stated by hand."""
     await bus.publish(subject_of(state), to_packed(msgspec.structs.replace(state, rev=10**9 + next(_REVS))))
-
-
-def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
-    return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
 
 
 async def evicted(bus: Bus, uid: str, at: datetime, reason: str = "Preempted") -> None:

@@ -17,14 +17,11 @@ from fairlead_contracts.topology import MEMBERS
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import NOW
+from fairlead_testkit.bus_harness import sample
 from fairlead_testkit.fake_cluster import CLUSTER, POOL, FakeCluster, FakeScorer, RunAdmitter
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
-
-
-def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
-    return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
 
 
 async def follows(cluster: FakeCluster, wanted: list[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, Delivery, Follower, NotYetError
+from fairlead_bus import Bucket, Delivery, Follower, NotYetError
 from fairlead_bus.server.provision import provision
 from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
@@ -27,6 +27,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit import NatsServer, eventually, people
 from fairlead_testkit.builders import a_body, a_document, a_leader, a_pool, a_queue, a_tenant_state
 from fairlead_testkit.bus_harness import BusHarness
+from fairlead_testkit.streams import change_stream, stream_info
 
 pytestmark = pytest.mark.integration
 
@@ -215,7 +216,7 @@ async def test_a_full_stream_of_submissions_makes_no_dead_letters(
     """The copy has no room: the submission waits where it is, whatever attempts it may have."""
     async with BusHarness.open(nats_server, tmp_path) as harness:
         await provision(harness.bus, only_attempt(topology(["c1", "c2"])))
-        full = await most_messages(harness.bus, SUBMIT, 1)
+        full = await change_stream(harness.bus, SUBMIT, max_msgs=1, discard="new")
         await submit(harness, a_body(id="train-1"))
         await harness.policy(a_document(shards=2))
         await harness.state(a_pool(), a_queue(), a_tenant_state())
@@ -235,13 +236,6 @@ def only_attempt(wanted: Topology) -> Topology:
     return msgspec.structs.replace(wanted, durables=durables)
 
 
-async def most_messages(bus: Bus, stream: str, most: int) -> dict[str, object]:
-    """Lets the stream take so many; returns the configuration that it had."""
-    found = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))["config"]
-    await bus.jetstream.call(f"STREAM.UPDATE.{stream}", {**found, "max_msgs": most, "discard": "new"})
-    return dict(found)
-
-
 def counted(lifecycle: Lifecycle, what: str) -> float:
     """The number of events that the service's bus counts under a name."""
     return lifecycle.metrics.registry.get_sample_value("fairlead_bus_events_total", {"what": what}) or 0.0
@@ -249,8 +243,7 @@ def counted(lifecycle: Lifecycle, what: str) -> float:
 
 async def copies(harness: BusHarness) -> Counter[str]:
     """The number of submissions that were sent to a cluster and wait there, by tenant."""
-    asked = {"subjects_filter": f"{subjects.ROOT}.submit.>"}
-    info = msgspec.json.decode(await harness.bus.jetstream.call(f"STREAM.INFO.{SUBMIT}", asked))
+    info = await stream_info(harness.bus, SUBMIT, subjects_filter=f"{subjects.ROOT}.submit.>")
     found = Counter[str]()
     for subject, count in (info["state"].get("subjects") or {}).items():
         *_, cluster, tenant = subject.split(".")

@@ -69,6 +69,11 @@ async def serving[S: ServiceSettings](
             lifecycle.ask_stop("the test is over")
 
 
+def sample(service: Lifecycle, name: str, **labels: str) -> float:
+    """The value of one of the service's own metrics; 0 before there is one."""
+    return service.metrics.registry.get_sample_value(f"fairlead_{service.service}_{name}", labels) or 0.0
+
+
 @asynccontextmanager
 async def working(bus: Bus, handle: DeliveryHandler, **more: object) -> AsyncIterator[Worker]:
     """A worker on submissions to the cluster `c1`, for the time of the block.
@@ -85,12 +90,6 @@ async def working(bus: Bus, handle: DeliveryHandler, **more: object) -> AsyncIte
             yield worker
         finally:
             worker.stop()
-
-
-async def nothing_waits(bus: Bus) -> bool:
-    """Whether every submission was handled."""
-    info = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{SUBMIT}"))
-    return bool(info["state"]["messages"] == 0)
 
 
 class Server(Protocol):

@@ -50,6 +50,7 @@ from fairlead_testkit.builders import (
     an_ended_event,
 )
 from fairlead_testkit.people import put_policy
+from fairlead_testkit.starting_order import in_starting_order
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 """Call that runs an admitter beside a block, with these of its settings."""
@@ -135,8 +136,7 @@ class FakeCluster:
 
     def order(self) -> list[str]:
         """The waiting jobs as the frontend would start them."""
-        waiting = [job for job in self.jobs.values() if job.phase is Phase.WAITING]
-        return [job.uid for job in sorted(waiting, key=lambda job: (-job.level, job.queue_time, job.uid))]
+        return [job.uid for job in in_starting_order(self.jobs.values())]
 
     def levels(self) -> dict[str, int]:
         """The levels that are not the default."""

@@ -12,6 +12,7 @@ from fairlead_bus import Bus
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.nats_server import LOOPBACK, NatsServer
+from fairlead_testkit.streams import stream_info
 
 SIZE = 3
 QUORUM_SECONDS = 60.0
@@ -90,8 +91,7 @@ class NatsCluster:
 
     async def stream_leader(self, bus: Bus, stream: str) -> NatsServer:
         """The leader of a stream."""
-        info = json.loads(await bus.jetstream.call(f"STREAM.INFO.{stream}"))
-        return self.named(info["cluster"]["leader"])
+        return self.named((await stream_info(bus, stream))["cluster"]["leader"])
 
     async def quorum(self) -> None:
         """Wait until JetStream and each stream are led by servers that run, and all that run say that they are well."""
