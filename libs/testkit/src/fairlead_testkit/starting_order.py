@@ -7,7 +7,7 @@ from fairlead_contracts.messages.state import JobState, Phase
 
 
 def in_starting_order(jobs: Iterable[JobState]) -> list[JobState]:
-    """Those of the jobs that wait, the first to start first."""
+    """The waiting ones of the jobs, the first to start first."""
     return sorted((job for job in jobs if job.phase is Phase.WAITING), key=starting_rank)
 
 
