@@ -23,7 +23,7 @@ from fairlead_watcher.objects.surroundings import (
     Labels,
     LocalQueueFacts,
     LookupTables,
-    Noting,
+    WorkloadContext,
     queue_view,
 )
 from fairlead_watcher.objects.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
@@ -47,7 +47,7 @@ class ClusterView:
         self._queues: dict[str, QueueFacts] = {}
         self._cohorts: dict[str, CohortFacts] = {}
         self._around = LookupTables()
-        self._noting = Noting(self._around)
+        self._noting = WorkloadContext(self._around)
         self._cards = CardBook()
         self._looked_up: dict[Key, frozenset[Dependency]] = {}
         self._readers: dict[Dependency, set[Key]] = {}

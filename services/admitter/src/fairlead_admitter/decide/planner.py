@@ -42,8 +42,8 @@ _NO_DOCUMENT = PolicyDocument(tenants=[])
 _LABELS = (WriteCause.HEADS, WriteCause.LEFT)
 
 
-class PlanInputs(Protocol):
-    """The facts that the planner looks at."""
+class DecisionInputs(Protocol):
+    """The facts that decisions on levels are made from, and measured by."""
 
     facts: ClusterFacts
     gate: DecisionGate
@@ -68,7 +68,7 @@ class Planner:
 
     def __init__(
         self,
-        known: PlanInputs,
+        known: DecisionInputs,
         expectations: Expectations,
         *,
         reserving: Reservations,

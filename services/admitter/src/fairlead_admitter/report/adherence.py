@@ -9,14 +9,13 @@ while no admitter led or the new one had not looked yet, and those in looks at w
 import enum
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import prometheus_client
 
 from fairlead_admitter.decide.merged_order import MergedOrder
-from fairlead_admitter.observe.decision_gate import DecisionGate, Holders, PoolHeads, Unsettled
+from fairlead_admitter.decide.planner import DecisionInputs
+from fairlead_admitter.observe.decision_gate import PoolHeads, Unsettled
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.base.quantities import base_units
@@ -51,17 +50,6 @@ class Unjudged(enum.StrEnum):
 
 
 type Merge = Callable[[str, PoolHeads, Rulebook], MergedOrder]
-
-
-class AdherenceInputs(Protocol):
-    """The facts that are looked at: the cluster's, the decisions, the policy."""
-
-    facts: ClusterFacts
-    gate: DecisionGate
-    policy: PolicyView
-
-    def holders(self) -> Holders:
-        """The scorers that live now, and what they hold."""
 
 
 class AdherenceRecord:
@@ -155,7 +143,7 @@ class AdherenceWatch:
     """
 
     def __init__(
-        self, watch: AdherenceInputs, record: AdherenceRecord, *, merge: Merge, clock: Callable[[], Micros]
+        self, watch: DecisionInputs, record: AdherenceRecord, *, merge: Merge, clock: Callable[[], Micros]
     ) -> None:
         self._watch = watch
         self._record = record

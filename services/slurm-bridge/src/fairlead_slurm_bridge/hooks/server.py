@@ -5,7 +5,7 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -19,11 +19,12 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks import words
 from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsEndpoint
 from fairlead_slurm_bridge.hooks.words import LATER, REQUEST, Request
+from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.pods.following import PodEnd, PodFollower, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
+from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.results import summary
-from fairlead_slurm_bridge.pods.runs import Runs
-from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START
 
 _LONGEST_LINE = 2**20
 _FIRST_LINE_SECONDS = 10.0
@@ -39,20 +40,6 @@ _SUBMIT_SECONDS = 2.5
 """Seconds for the checks of a job in job_submit, which holds slurmctld up: later remarks are not said."""
 
 
-class Life(Protocol):
-    """Life of pods, as hooks begin and end it."""
-
-    @property
-    def runs(self) -> Runs:
-        """The runs of jobs' programs."""
-
-    async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
-        """Answer a prolog."""
-
-    async def end(self, number: int, restarts: int | None) -> str | None:
-        """Take the pods of a job away; returns the reason where they are not, else None."""
-
-
 class SubmitChecks(Protocol):
     """Checks of jobs before they stand."""
 
@@ -62,13 +49,6 @@ class SubmitChecks(Protocol):
         Raises:
             SlurmError: the site is not known.
         """
-
-
-class HookInstruments(Protocol):
-    """Counter of hooks."""
-
-    def asked(self, hook: str, answer: str, seconds: float) -> None:
-        """Count a hook that was answered, and its seconds."""
 
 
 class HookServer:
@@ -90,14 +70,14 @@ class HookServer:
     def __init__(
         self,
         path: Path,
-        life: Life,
+        life: PodLife,
         follower: PodFollower,
         keeper: ResultKeeper,
         checker: SubmitChecks,
         *,
         trusted: Collection[int],
-        why_not: "WhyNot",
-        instruments: HookInstruments,
+        why_not: Callable[[], str | None],
+        instruments: BridgeInstruments,
         hint: Callable[[], None],
         tls: TlsEndpoint | None = None,
     ) -> None:
@@ -290,13 +270,6 @@ class HookServer:
             async for word in told:
                 writer.write(_spoken(word))
                 await writer.drain()
-
-
-class WhyNot(Protocol):
-    """Question whether something is decided now."""
-
-    def __call__(self) -> str | None:
-        """The reason for which nothing is decided now; None where all is well."""
 
 
 def _spoken(word: Word) -> bytes:

@@ -13,7 +13,7 @@ from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.beginnings import Beginnings
-from fairlead_slurm_bridge.pods.forgetting import Jobs, is_left
+from fairlead_slurm_bridge.pods.forgetting import SlurmctldJobs, is_left
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import LOOK_SECONDS, KubeMirror
 from fairlead_slurm_bridge.pods.verdicts import is_over
@@ -38,7 +38,7 @@ class PodEnding:
 
     def __init__(
         self,
-        jobs: Jobs,
+        jobs: SlurmctldJobs,
         client: KubeClient,
         mirror: KubeMirror,
         rules: PodRules,

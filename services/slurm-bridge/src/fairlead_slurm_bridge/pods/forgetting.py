@@ -39,11 +39,17 @@ _SEEN_SECONDS = 5.0
 _CONFIGURING, _PENDING = "CONFIGURING", "PENDING"
 
 
-class Jobs(Protocol):
-    """Questions to slurmctld about jobs."""
+class SlurmctldJobs(Protocol):
+    """Questions and orders to slurmctld about jobs."""
 
     async def job(self, number: int) -> SlurmJob | None:
         """The job of this number; None where slurmctld does not know it any more."""
+
+    async def script(self, number: int) -> str:
+        """The job's batch script."""
+
+    async def cancel(self, number: int) -> None:
+        """Cancel the job."""
 
 
 class Forgetting:
@@ -58,7 +64,7 @@ class Forgetting:
     """
 
     def __init__(
-        self, jobs: Jobs, client: KubeClient, mirror: KubeMirror, bodies: Bodies, runs: Runs
+        self, jobs: SlurmctldJobs, client: KubeClient, mirror: KubeMirror, bodies: Bodies, runs: Runs
     ) -> None:
         self._jobs = jobs
         self._client = client

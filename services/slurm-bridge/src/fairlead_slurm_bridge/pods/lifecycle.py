@@ -16,8 +16,8 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.beginnings import Beginnings
 from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.ending import PodEnding
-from fairlead_slurm_bridge.pods.forgetting import Forgetting
-from fairlead_slurm_bridge.pods.making import PodMaker, SlurmctldJobs
+from fairlead_slurm_bridge.pods.forgetting import Forgetting, SlurmctldJobs
+from fairlead_slurm_bridge.pods.making import PodMaker
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.programs import WaitingPrograms

@@ -5,7 +5,6 @@ A pod is made by its attempt's name, so that whoever makes it again finds it; a 
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Protocol
 
 import msgspec
 import structlog
@@ -16,7 +15,6 @@ from fairlead_kube.errors import AlreadyExistsError, ForbiddenError, InvalidErro
 from fairlead_kube.kinds.pods import PodSpec
 from fairlead_kube.kinds.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_kube.reflector import Key
-from fairlead_slurm import SlurmJob
 from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.errors import NotPreparedError, PodRefusedError
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
@@ -25,7 +23,7 @@ from fairlead_slurm_bridge.gate.capacity import NoRoom
 from fairlead_slurm_bridge.gate.kube_facts import pod_facts
 from fairlead_slurm_bridge.pods.beginnings import Beginnings
 from fairlead_slurm_bridge.pods.ending import PodEnding
-from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_run_of
+from fairlead_slurm_bridge.pods.forgetting import Forgetting, SlurmctldJobs, is_run_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
     PodRules,
@@ -39,19 +37,6 @@ from fairlead_slurm_bridge.pods.payload import Payload, payload
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
-
-
-class SlurmctldJobs(Protocol):
-    """Questions and orders to slurmctld about jobs."""
-
-    async def job(self, number: int) -> SlurmJob | None:
-        """The job of this number; None where slurmctld does not know it any more."""
-
-    async def script(self, number: int) -> str:
-        """The job's batch script."""
-
-    async def cancel(self, number: int) -> None:
-        """Cancel the job."""
 
 
 class PodMaker:

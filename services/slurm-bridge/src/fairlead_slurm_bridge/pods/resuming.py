@@ -5,22 +5,12 @@ nothing from the next job.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable
 
 import structlog
 
 from fairlead_slurm.errors import SlurmError
-
-
-class Nodes(Protocol):
-    """Questions and orders to slurmctld about nodes."""
-
-    async def drained(self) -> list[str]:
-        """The nodes that are drained over a forgotten job."""
-
-    async def resume(self, nodes: Iterable[str]) -> None:
-        """Let jobs start on these nodes again."""
+from fairlead_slurm.partition import PartitionNodes
 
 
 class NodeResumer:
@@ -32,7 +22,7 @@ class NodeResumer:
         seconds: time between two looks.
     """
 
-    def __init__(self, nodes: Nodes, *, leads: Callable[[], bool], seconds: float) -> None:
+    def __init__(self, nodes: PartitionNodes, *, leads: Callable[[], bool], seconds: float) -> None:
         self._nodes = nodes
         self._leads = leads
         self._seconds = seconds

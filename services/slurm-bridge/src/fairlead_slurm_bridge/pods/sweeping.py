@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import structlog
@@ -57,7 +57,7 @@ class Sweeper:
         mirror: KubeMirror,
         life: PodLife,
         *,
-        leads: "Leads",
+        leads: Callable[[], bool],
         seconds: float,
         lost_seconds: float,
     ) -> None:
@@ -158,10 +158,3 @@ class Sweeper:
         if woken:
             self._log.info("jobs_woken", jobs=len(woken))
             await self._queue.wake(woken)
-
-
-class Leads(Protocol):
-    """Question whether this bridge acts."""
-
-    def __call__(self) -> bool:
-        """Whether this bridge acts now."""

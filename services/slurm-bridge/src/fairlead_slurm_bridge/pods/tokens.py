@@ -5,13 +5,14 @@ The gate decides all the same: tokens know nothing of CPUs and memory, nor of wh
 
 import asyncio
 import time
-from typing import Protocol
+from collections.abc import Callable
 
 import structlog
 
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import PodShape
 from fairlead_slurm.errors import SlurmError
+from fairlead_slurm.licences import AccountedLicence
 from fairlead_slurm_bridge.gate.tokens import free_gpus
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 
@@ -19,24 +20,6 @@ _LEAST_PAUSE = 1.0
 """Least seconds between two looks: a change is a transaction in slurmdbd's database."""
 _AGAIN_SECONDS = 60.0
 """Seconds after which the number is written once more, whoever has changed it."""
-
-
-class Tokens(Protocol):
-    """Orders to accounting about the licence."""
-
-    async def set_total(self, count: int) -> None:
-        """Set the licence's number of tokens.
-
-        Raises:
-            SlurmError: accounting does not answer, or refuses it.
-        """
-
-
-class Acting(Protocol):
-    """Question whether this bridge acts, and Kubernetes tells."""
-
-    def __call__(self) -> bool:
-        """Whether this bridge acts now."""
 
 
 class TokenKeeper:
@@ -49,7 +32,9 @@ class TokenKeeper:
         acts: whether this bridge acts.
     """
 
-    def __init__(self, tokens: Tokens, mirror: KubeMirror, shape: PodShape, *, acts: Acting) -> None:
+    def __init__(
+        self, tokens: AccountedLicence, mirror: KubeMirror, shape: PodShape, *, acts: Callable[[], bool]
+    ) -> None:
         self._tokens = tokens
         self._mirror = mirror
         self._shape = shape

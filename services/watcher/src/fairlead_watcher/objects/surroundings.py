@@ -1,7 +1,7 @@
 """Surroundings: what a Workload's translation looks up besides the Workload, and a note of each lookup. Pure."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -59,28 +59,6 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
         return labels is None or (self.selector is not None and self.selector.matches(labels))
 
 
-class WorkloadContext(Protocol):
-    """Looks things up; each look is noted by whoever keeps translations up to date."""
-
-    def local_queue(self, namespace: str, name: str) -> LocalQueueFacts | None:
-        """The LocalQueue of this name; None for one that is not known."""
-
-    def queue(self, name: str) -> QueueView | None:
-        """The ClusterQueue of this name; None for one that is not known."""
-
-    def class_value(self, kind: str, name: str) -> int | None:
-        """The value of a WorkloadPriorityClass or PriorityClass."""
-
-    def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
-        """The object that a Workload was made for; None also for kinds that are not watched."""
-
-    def namespace(self, name: str) -> Labels | None:
-        """The labels of a namespace; None for one that is not known."""
-
-    def reads_boosts(self) -> bool:
-        """Whether Kueue reads boosts at all."""
-
-
 def local_queue_facts(local_queue: LocalQueue) -> LocalQueueFacts:
     """The part that is kept of a LocalQueue."""
     return LocalQueueFacts(queue=local_queue.spec.cluster_queue, stopped=local_queue.spec.stopped)
@@ -129,7 +107,7 @@ class LookupTables(msgspec.Struct, kw_only=True):
     reads_boosts: bool = True
 
 
-class Noting:
+class WorkloadContext:
     """Surroundings that note what was looked up."""
 
     def __init__(self, known: LookupTables) -> None:
@@ -142,33 +120,33 @@ class Noting:
         return frozenset(found)
 
     def local_queue(self, namespace: str, name: str) -> LocalQueueFacts | None:
-        """See `WorkloadContext`."""
+        """The LocalQueue of this name; None for one that is not known."""
         key = Key(namespace, name)
         self._looked_up.add(Dependency("local queue", "", key))
         return self._known.local_queues.get(key)
 
     def queue(self, name: str) -> QueueView | None:
-        """See `WorkloadContext`."""
+        """The ClusterQueue of this name; None for one that is not known."""
         self._looked_up.add(Dependency("queue", "", Key("", name)))
         return self._known.queues.get(name)
 
     def class_value(self, kind: str, name: str) -> int | None:
-        """See `WorkloadContext`."""
+        """The value of a WorkloadPriorityClass or PriorityClass."""
         self._looked_up.add(Dependency("class", kind, Key("", name)))
         return self._known.classes.get((kind, name))
 
     def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
-        """See `WorkloadContext`."""
+        """The object that a Workload was made for; None also for kinds that are not watched."""
         key = Key(namespace, name)
         self._looked_up.add(Dependency("owner", kind, key))
         return self._known.owners.get((kind, key))
 
     def namespace(self, name: str) -> Labels | None:
-        """See `WorkloadContext`."""
+        """The labels of a namespace; None for one that is not known."""
         self._looked_up.add(Dependency("namespace", "", Key("", name)))
         return self._known.namespaces.get(name)
 
     def reads_boosts(self) -> bool:
-        """See `WorkloadContext`."""
+        """Whether Kueue reads boosts at all."""
         self._looked_up.add(LEVER)
         return self._known.reads_boosts
