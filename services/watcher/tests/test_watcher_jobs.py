@@ -193,8 +193,8 @@ def test_what_finished_is_stated_for_a_while(reason: str, outcome: Outcome) -> N
     assert view.settle(ended_at + STAY - 1) == {}
     [gone] = view.settle(ended_at + STAY).values()
     assert gone is None
-    assert view.end_of(KEY, "u1") == End(uid="u1", at=ended_at, outcome=outcome, started=instant(LATER))
-    assert view.end_of(KEY, "u2") is None
+    assert view.end_of(job) == End(uid="u1", at=ended_at, outcome=outcome, started=instant(LATER))
+    assert view.end_of(msgspec.structs.replace(job, uid="u2")) is None
 
 
 def test_of_what_finished_long_ago_only_the_end_is_kept() -> None:
@@ -205,7 +205,7 @@ def test_of_what_finished_long_ago_only_the_end_is_kept() -> None:
     view.workload(KEY, kept)
     view.settle(NOW)
     assert not list(view.jobs())
-    assert view.end_of(KEY, "u1") == kept
+    assert view.end_of(job_of(raw(RESERVED), a_view(), NOW)) == kept
 
 
 @pytest.mark.parametrize(

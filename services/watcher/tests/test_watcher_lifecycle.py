@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairlead_bus.facts.announcer import StateChange
-from fairlead_bus.facts.event_diff import EventDiff
+from fairlead_bus.facts.event_diff import EventDiff, LastEviction
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import (
@@ -22,8 +22,7 @@ from fairlead_contracts.messages.events import (
 from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, TenantState
 from fairlead_kube.reflector import Key
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.lifecycle import Memory
-from fairlead_watcher.objects.workload_facts import End, Eviction, WorkloadFacts
+from fairlead_watcher.objects.workload_facts import End, WorkloadFacts
 
 T0 = 1_800_000_000 * SECOND
 T1, T2, T3, T4 = (T0 + 60 * SECOND * n for n in (1, 2, 3, 4))
@@ -75,7 +74,7 @@ class EventDiffScene:
     def __init__(self) -> None:
         self.view = ClusterView("c1", ended_stay=600 * SECOND)
         self.counted: list[Event] = []
-        self.chronicle = EventDiff(Memory(self.view), lambda: NOW, self.counted.append)
+        self.chronicle = EventDiff(self.view, lambda: NOW, self.counted.append)
 
     def told(self, before: State | None, after: State | None) -> list[AnyEvent]:
         outgoing = list(self.chronicle.story(StateChange("subject", before, after)))
@@ -179,7 +178,7 @@ def known(**fields: object) -> WorkloadFacts:
 
 
 def test_an_eviction_has_kueues_reason_and_time(scene: EventDiffScene) -> None:
-    scene.view.workload(KEY, known(eviction=Eviction(reason="Preempted", at=T3)))
+    scene.view.workload(KEY, known(eviction=LastEviction(reason="Preempted", at=T3)))
     [evicted] = scene.told(running(), a_job())
     assert isinstance(evicted, JobEvicted)
     assert (evicted.id, evicted.at, evicted.reason, evicted.ran_seconds) == (
@@ -192,7 +191,7 @@ def test_an_eviction_has_kueues_reason_and_time(scene: EventDiffScene) -> None:
 
 def test_what_is_over_is_told_with_what_it_used_and_whose_it_was(scene: EventDiffScene) -> None:
     """The job may be forgotten by the time that somebody asks what its tenant used."""
-    scene.view.workload(KEY, known(eviction=Eviction(reason="Preempted", at=T3)))
+    scene.view.workload(KEY, known(eviction=LastEviction(reason="Preempted", at=T3)))
     job = msgspec.structs.replace(running(), labels={"team": "a"}, annotations={"x": "y"}, local_queue="lq")
     [evicted] = scene.told(job, a_job())
     assert isinstance(evicted, JobEvicted)

@@ -25,7 +25,6 @@ from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.kinds import Kinds
 from fairlead_watcher.lateness import Lateness
 from fairlead_watcher.lever import LeverSource
-from fairlead_watcher.lifecycle import Memory
 from fairlead_watcher.settings import WatcherSettings
 from fairlead_watcher.sources import WatchedKinds
 from fairlead_watcher.watcher import Watcher, WatcherAudience
@@ -108,7 +107,7 @@ class Parts:
             wake=led,
             next_rev=Revisions(wall_clock).next,
             clock=wall_clock,
-            story=EventDiff(Memory(self._view), wall_clock, self._told).story,
+            story=EventDiff(self._view, wall_clock, self._told).story,
             missing=self._sources.missing,
             taken_over=self._traces.taken_over,
         )

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from fairlead_bus.facts.announcer import Statements
+from fairlead_bus.facts.event_diff import LastEviction
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, NodeState, Phase, State, subject_of
@@ -26,7 +27,7 @@ from fairlead_watcher.objects.surroundings import (
     WorkloadContext,
     queue_view,
 )
-from fairlead_watcher.objects.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
+from fairlead_watcher.objects.workload_facts import End, Known, OwnerFacts, WorkloadFacts
 from fairlead_watcher.statements import pools
 from fairlead_watcher.statements.jobs import translate
 
@@ -159,16 +160,16 @@ class ClusterView:
         """The instant at which time alone may change something."""
         return self._due[0][0] if self._due else None
 
-    def end_of(self, key: Key, uid: str) -> End | None:
-        """The end of a Workload, also long after; None where it did not end, or is gone."""
-        facts = self._workloads.get(key)
+    def end_of(self, job: JobState) -> End | None:
+        """The end of a job's Workload, also long after; None where it did not end, or is gone."""
+        facts = self._workloads.get(Key(job.scope, job.id))
         end = facts.end if isinstance(facts, WorkloadFacts) else facts
-        return end if end is not None and end.uid == uid else None
+        return end if end is not None and end.uid == job.uid else None
 
-    def eviction_of(self, key: Key, uid: str) -> Eviction | None:
-        """The last eviction of a Workload, while it waits because of it."""
-        facts = self._workloads.get(key)
-        return facts.eviction if isinstance(facts, WorkloadFacts) and facts.uid == uid else None
+    def eviction_of(self, job: JobState) -> LastEviction | None:
+        """The last eviction of a job, by Kueue's own word, while it waits because of it."""
+        facts = self._workloads.get(Key(job.scope, job.id))
+        return facts.eviction if isinstance(facts, WorkloadFacts) and facts.uid == job.uid else None
 
     @property
     def stated(self) -> dict[str, State]:

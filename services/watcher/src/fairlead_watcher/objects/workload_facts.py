@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairlead_bus.facts.event_diff import LastEviction, RunEnd
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
@@ -69,20 +70,10 @@ class QuotaHold(msgspec.Struct, frozen=True, kw_only=True):
     """The quota that the Workload holds, by flavor."""
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True):
+class End(RunEnd, frozen=True, kw_only=True):
     """The end of a Workload, and its last run."""
 
     uid: str
-    at: Micros
-    outcome: Outcome
-    started: Micros | None
-
-
-class Eviction(msgspec.Struct, frozen=True, kw_only=True):
-    """The last eviction of a Workload."""
-
-    reason: str
-    at: Micros
 
 
 class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +117,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     put_back: bool = False
     """Whether Kueue does not queue the Workload again yet (Requeued=False)."""
     requeue_at: Micros | None = None
-    eviction: Eviction | None = None
+    eviction: LastEviction | None = None
     end: End | None = None
     open_checks: str = ""
     """The admission checks that do not let the Workload start, in words with what they say."""
@@ -285,12 +276,12 @@ def _end(workload: Workload) -> End | None:
     )
 
 
-def _eviction(workload: Workload) -> Eviction | None:
+def _eviction(workload: Workload) -> LastEviction | None:
     """The last eviction, also one that is over: a new admission leaves the condition there as False, with another reason."""
     evicted = workload.condition("Evicted")
     if evicted is None or evicted.status != "True":
         return None
-    return Eviction(reason=evicted.reason, at=evicted.since)
+    return LastEviction(reason=evicted.reason, at=evicted.since)
 
 
 def _requeue_at(workload: Workload) -> Micros | None:
