@@ -10,10 +10,10 @@ from fairlead_bus import Bucket, Bus, ConnectionSettings, connect
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.provision import provision
 from fairlead_cli.kueue.doctor.checks.queues import preempting_pools
-from fairlead_cli.kueue.doctor.flags import DoctorFlags
 from fairlead_cli.kueue.doctor.running import checker_leads, settle
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import judge
+from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Control, Mode

@@ -10,13 +10,13 @@ import yaml
 from fairlead_cli.errors import InputError
 from fairlead_cli.findings import EXIT_ERRORS, EXIT_WARNINGS, Finding, Severity, counted, exit_code, listed
 from fairlead_cli.kueue.clusters import KubeTarget, target, targets
-from fairlead_cli.kueue.doctor.flags import DoctorFlags
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, seen
 from fairlead_cli.kueue.doctor.rendering import acceptance, closing
 from fairlead_cli.kueue.doctor.running import look
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import judge
+from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_cli.local.dry_run import Tail, told
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument

@@ -12,8 +12,8 @@ from fairlead_bus.ownership.leadership import Leadership
 from fairlead_cli.client.instance import RunningInstance, find_url, forget, remember, state_directory
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import target
+from fairlead_cli.kueue.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog import running
-from fairlead_cli.kueue.watchdog.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction
 from fairlead_cli.kueue.watchdog.running import LeaderWatch, run_watchdog
 from fairlead_testkit import eventually

@@ -23,7 +23,7 @@ Exit codes: 0 all went well; 1 refused or failed; 2 wrong usage or input; 3 nobo
 could not be run (its port is taken, say), or a part of Fairlead is not installed; 130 ended by Ctrl-C.
 """
 _GROUPS: dict[Group, dict[str, str]] = {
-    RUN: {"demo": "running", "up": "running", "feed": "running", "watchdog": "guarding"},
+    RUN: {"demo": "running", "up": "running", "feed": "running", "watchdog": "clusters"},
     USE: {
         "submit": "submitting",
         "queue": "asking",
@@ -32,7 +32,7 @@ _GROUPS: dict[Group, dict[str, str]] = {
         "top": "asking",
     },
     TRY: {"order": "ordering", "snapshot": "ordering"},
-    CHECK: {"doctor": "checking"},
+    CHECK: {"doctor": "clusters"},
     STEER: {"approve": "steering", "pause": "steering", "resume": "steering", "release": "steering"},
 }
 """Each command with the module that has it, under its own name."""

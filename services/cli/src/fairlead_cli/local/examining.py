@@ -7,7 +7,7 @@ from fairlead_bus import Bus
 from fairlead_cli.client.steering import this_user
 from fairlead_cli.console import remarks, say, warn
 from fairlead_cli.errors import CommandError
-from fairlead_cli.kueue.doctor.flags import DoctorFlags
+from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_cli.local.stack import StackPlan
 from fairlead_cli.slurm.clusters import SlurmTarget
 

@@ -14,7 +14,7 @@ from fairlead_cli.client.readiness import READY_WITHIN_SECONDS, wait_answering
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import KubeTarget, targets
-from fairlead_cli.kueue.doctor.flags import DoctorFlags
+from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_cli.local.dry_run import dry_run_of
 from fairlead_cli.local.examining import examined, examined_slurm
 from fairlead_cli.local.flags import UpFlags

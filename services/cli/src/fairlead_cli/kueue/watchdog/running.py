@@ -12,8 +12,8 @@ from fairlead_cli.client.instance import find_url, without_password
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError, leaves
 from fairlead_cli.kueue.clusters import KubeTarget, opened
+from fairlead_cli.kueue.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
-from fairlead_cli.kueue.watchdog.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog.queues import (
     FILLING,
     STRICT,
