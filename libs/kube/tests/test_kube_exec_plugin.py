@@ -6,16 +6,19 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 import trustme
 from aiohttp import web
 
 from fairlead_kube.connection.exec_plugin import CLUSTER_EXTENSION, ExecPlugin
-from fairlead_kube.connection.kubeconfig import Access, Cluster, User, read_kubeconfig
+from fairlead_kube.connection.kubeconfig import Access, read_kubeconfig
+from fairlead_kube.connection.kubeconfig_file import Cluster, ExecSettings, User
 from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import CredentialsError
 from fairlead_kube.settings import KubeSettings
@@ -30,7 +33,13 @@ def access(folder: Path, script: str, cluster: Cluster = ANYWHERE, **more: objec
     """A user whose plugin is a shell script; it notes each run, with what it is told."""
     noted = f'echo "$KUBERNETES_EXEC_INFO" >> {folder}/runs; {script}'
     plugin = {"apiVersion": VERSION, "command": "sh", "args": ["-c", noted], "interactiveMode": "Never"}
-    return Access(cluster=cluster, user=User(exec={**plugin, **more}))
+    settings = msgspec.convert({**plugin, **more}, ExecSettings)
+    return Access(cluster=cluster, user=User(exec=settings))
+
+
+def plugin_of(found: Access, clock: Callable[[], float] = time.time) -> ExecPlugin:
+    assert found.user.exec is not None
+    return ExecPlugin(found.user.exec, found.cluster, clock)
 
 
 def answer(**status: object) -> str:
@@ -57,8 +66,7 @@ async def test_a_plugin_is_told_of_the_cluster_where_it_wants_to_be(tmp_path: Pa
     given = f"echo '{minted('t')}'"
     for more in ({}, {"provideClusterInfo": True}):
         assert (
-            await ExecPlugin(access(tmp_path, given, cluster, **more)).authorization(renew=False)
-            == "Bearer t"
+            await plugin_of(access(tmp_path, given, cluster, **more)).authorization(renew=False) == "Bearer t"
         )
     without, told = runs(tmp_path)
     assert without == {"interactive": False}
@@ -77,7 +85,7 @@ async def test_an_answer_holds_until_it_expires_or_is_refused(tmp_path: Path) ->
     now = NOW.timestamp()
     until = (NOW + timedelta(minutes=10)).isoformat()
     given = f"echo '{minted('t', expirationTimestamp=until)}'"
-    plugin = ExecPlugin(access(tmp_path, given), clock=lambda: now)
+    plugin = plugin_of(access(tmp_path, given), clock=lambda: now)
     for _ in range(3):
         await plugin.authorization(renew=False)
     assert len(runs(tmp_path)) == 1
@@ -102,13 +110,13 @@ async def test_an_answer_holds_until_it_expires_or_is_refused(tmp_path: Path) ->
 )
 async def test_what_a_plugin_does_wrong_is_told(tmp_path: Path, script: str, why: str) -> None:
     with pytest.raises(CredentialsError, match=why):
-        await ExecPlugin(access(tmp_path, script)).authorization(renew=False)
+        await plugin_of(access(tmp_path, script)).authorization(renew=False)
 
 
 async def test_a_plugin_that_is_not_there_is_told_with_how_to_get_it(tmp_path: Path) -> None:
     missing = access(tmp_path, "", command="no-such-plugin", installHint="install it from example.org")
     with pytest.raises(CredentialsError, match=r"no-such-plugin cannot be started.*example\.org"):
-        await ExecPlugin(missing).authorization(renew=False)
+        await plugin_of(missing).authorization(renew=False)
 
 
 def is_alive(noted: Path) -> bool:
@@ -120,7 +128,7 @@ async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("fairlead_kube.connection.exec_plugin.RUN_SECONDS", 0.2)
     hanging = access(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 600")
     with pytest.raises(CredentialsError, match="gave nothing within"):
-        await ExecPlugin(hanging).authorization(renew=False)
+        await plugin_of(hanging).authorization(renew=False)
     assert not is_alive(tmp_path / "pid")
 
 
@@ -129,19 +137,21 @@ async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.
     [
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "v1alpha1"),
         ({"interactiveMode": "Always"}, "terminal"),
-        ({"args": "one"}, "args"),
+        ({"command": ""}, "no command"),
     ],
 )
 def test_a_plugin_that_cannot_be_run_is_told(tmp_path: Path, more: dict[str, object], why: str) -> None:
     with pytest.raises(CredentialsError, match=why):
-        ExecPlugin(access(tmp_path, "", Cluster(), **more))
+        plugin_of(access(tmp_path, "", Cluster(), **more))
 
 
 def test_a_plugin_costs_no_large_import() -> None:
     script = (
         "import sys; from fairlead_kube.connection.credentials import sign_in; "
-        "from fairlead_kube.connection.kubeconfig import Access, Cluster, User; "
-        f"sign_in(Access(cluster=Cluster(), user=User(exec={{'command': 'x', 'apiVersion': {VERSION!r}}}))); "
+        "from fairlead_kube.connection.kubeconfig import Access; "
+        "from fairlead_kube.connection.kubeconfig_file import Cluster, ExecSettings, User; "
+        f"settings = ExecSettings(command='x', api_version={VERSION!r}); "
+        "sign_in(Access(cluster=Cluster(), user=User(exec=settings))); "
         "print('kubernetes_asyncio' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -4,19 +4,19 @@ import base64
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_kube.client import connect
 from fairlead_kube.connection.credentials import Fixed, TokenFile, sign_in, tls_context
 from fairlead_kube.connection.kubeconfig import (
     Access,
-    Cluster,
-    User,
     contexts,
     find_access,
     material,
     read_kubeconfig,
 )
+from fairlead_kube.connection.kubeconfig_file import Cluster, ExecSettings, User
 from fairlead_kube.errors import (
     ConfigurationError,
     CredentialsError,
@@ -94,6 +94,45 @@ def test_a_file_of_another_form_is_named(tmp_path: Path, text: str) -> None:
         find_access(KubeSettings(kubeconfig=str(tmp_path / "odd")), {})
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("clusters:\n  5", ["clusters: line 2, column 3: must be a list or null"]),
+        ("users:\n- name: a\n  user: {token: 31337}", ["users[0].user.token: line 3, column 17: must be text or null"]),
+        ("users:\n- name: a\n  user: {token: 0x31337}", ["users[0].user.token: line 3, column 17: must be a decimal"]),
+        ("users:\n- user: {token: 31337}", ["users[0].name: line 2, column 3: is missing"]),
+        (
+            "users:\n- {name: a, user: {exec: {args: 31337}}}\ncontexts:\n- name: 31337\n",
+            ["users[0].user.exec.args: line 2, column 33: must be a list", "contexts[0].name: line 4, column 9: must be"],
+        ),
+        (
+            "clusters:\n- name: a\n  cluster:\n    certificate-authority-data: '31337'",
+            ["clusters[0].cluster.certificate-authority-data: line 4, column 33: must be base64"],
+        ),
+        (
+            "users:\n- name: a\n  user:\n    client-key-data: '31337'",
+            ["users[0].user.client-key-data: line 4, column 22: must be base64"],
+        ),
+        ("[31337]", ["document: must be a mapping of keys and values"]),
+    ],
+)  # fmt: skip
+def test_each_wrong_value_is_told_with_its_line_and_without_itself_as_it_may_be_secret(
+    tmp_path: Path, text: str, told: list[str]
+) -> None:
+    (tmp_path / "odd").write_text(text)
+    with pytest.raises(ConfigurationError, match="odd is not a kubeconfig") as caught:
+        read_kubeconfig([tmp_path / "odd"])
+    assert [words for words in told if words not in str(caught.value)] == []
+    assert "31337" not in str(caught.value)
+
+
+def test_what_kubectl_alone_reads_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(
+        "apiVersion: v1\npreferences: {colors: true}\nusers:\n- {name: a, user: {as-groups: [x], exec: {env: null}}}\n"
+    )
+    assert read_kubeconfig([tmp_path / "config"]).users["a"].exec == ExecSettings()
+
+
 def test_in_a_cluster_without_a_kubeconfig_the_service_account_is_asked_for() -> None:
     with pytest.raises(MissingKubeconfigError, match="service account"):
         find_access(KubeSettings(), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
@@ -135,16 +174,19 @@ async def test_a_credential_plugin_is_run(tmp_path: Path) -> None:
     answer = (
         '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"minted"}}'
     )
-    plugin: dict[str, object] = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "command": "sh",
-        "args": ["-c", f"date >> {tmp_path}/runs; echo '{answer}'"],
-        "interactiveMode": "Never",
-    }
+    plugin = ExecSettings(
+        api_version="client.authentication.k8s.io/v1",
+        command="sh",
+        args=["-c", f"date >> {tmp_path}/runs; echo '{answer}'"],
+        interactive_mode="Never",
+    )
     way = sign_in(Access(cluster=Cluster(server="https://x"), user=User(exec=plugin)))
     assert await way.authorization(renew=False) == "Bearer minted"
     broken = sign_in(
-        Access(cluster=Cluster(server="https://x"), user=User(exec={**plugin, "command": "no-such"}))
+        Access(
+            cluster=Cluster(server="https://x"),
+            user=User(exec=msgspec.structs.replace(plugin, command="no-such")),
+        )
     )
     with pytest.raises(CredentialsError, match="plugin"):
         await broken.authorization(renew=False)
@@ -178,7 +220,7 @@ def test_a_plugin_without_a_slash_is_looked_for_on_the_path(tmp_path: Path) -> N
     path = tmp_path / "config"
     path.write_text("users: [{name: u, user: {exec: {command: aws}}}]\n")
     [user] = read_kubeconfig([path]).users.values()
-    assert user.exec == {"command": "aws"}
+    assert user.exec == ExecSettings(command="aws")
 
 
 def test_certificates_that_cannot_be_used_are_told(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import trustme
 from aiohttp import web
 
 from fairlead_kube.connection import kubeconfig as module
-from fairlead_kube.connection.kubeconfig import Access, Cluster, User, find_access
+from fairlead_kube.connection.kubeconfig import Access, find_access
+from fairlead_kube.connection.kubeconfig_file import Cluster, User
 from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import UnreachableError
 from fairlead_kube.settings import KubeSettings

@@ -1,4 +1,4 @@
-"""Reading our own documents key by key: what can be read is kept, everything else is a problem with its place."""
+"""Reading documents of people key by key: what can be read is kept, everything else is a problem with its place."""
 
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
@@ -63,7 +63,11 @@ EMPTY = "is empty"
 """Reason told of a document without a word."""
 
 
-class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Lenient(msgspec.Struct, frozen=True, kw_only=True):
+    """Parts of documents that others' programs read, too: keys that we do not know are passed over."""
+
+
+class Strict(Lenient, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Parts of our own configuration: a misspelled key is an error, not a silent default."""
 
 
@@ -86,14 +90,18 @@ class StructReader:
         self.problems: list[FieldError] = []
         self.kept: dict[str, list[int]] = {}
 
-    def struct[S: Strict](self, kind: type[S], found: Mapping[object, object], where: str) -> S | None:
-        """The struct, with its default where a field cannot be read; None where that field has no default."""
+    def struct[S: Lenient](self, kind: type[S], found: Mapping[object, object], where: str) -> S | None:
+        """The struct, with its default where a field cannot be read; None where that field has no default.
+
+        A key that it does not know is a problem of a `Strict` one.
+        """
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-        self.problems += [
-            FieldError(f"{where}{_named(key)}", value, f"is not a key here{_keys(key, fields)}")
-            for key, value in found.items()
-            if key not in fields
-        ]
+        if issubclass(get_origin(kind) or kind, Strict):
+            self.problems += [
+                FieldError(f"{where}{_named(key)}", value, f"is not a key here{_keys(key, fields)}")
+                for key, value in found.items()
+                if key not in fields
+            ]
         values: dict[str, object] = {}
         for key, field in fields.items():
             name = f"{where}{key}"
@@ -110,7 +118,7 @@ class StructReader:
     def _value(self, hint: object, found: object, where: str) -> object:
         """The value as its type; None, and a problem, where it cannot be read."""
         kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
-        struct = next((kind for kind in kinds if issubclass(kind, Strict)), None)
+        struct = next((kind for kind in kinds if issubclass(kind, Lenient)), None)
         if struct is not None and get_origin(hint) is list and isinstance(found, list):
             return self._entries(struct, found, where)
         if struct is not None and get_origin(hint) is dict and isinstance(found, dict):
@@ -150,11 +158,11 @@ class StructReader:
                     FieldError(where, key, "has a name that is not text: write it in quotes")
                 )
 
-    def _named(self, struct: type[Strict], found: Mapping[object, object], where: str) -> dict[str, object]:
+    def _named(self, struct: type[Lenient], found: Mapping[object, object], where: str) -> dict[str, object]:
         parts = {str(name): self._value(struct, entry, f"{where}.{name}") for name, entry in found.items()}
         return {name: part for name, part in parts.items() if part is not None}
 
-    def _entries(self, struct: type[Strict], found: list[object], where: str) -> list[object]:
+    def _entries(self, struct: type[Lenient], found: list[object], where: str) -> list[object]:
         """The entries that can be read. Most can, and at once: only the others are read key by key."""
         parts: list[object] = []
         kept = self.kept[where] = list[int]()

@@ -11,7 +11,8 @@ from typing import Protocol
 import msgspec
 
 from fairlead_kube.connection.exec_plugin import ExecPlugin
-from fairlead_kube.connection.kubeconfig import Access, Cluster, User, material
+from fairlead_kube.connection.kubeconfig import Access, material
+from fairlead_kube.connection.kubeconfig_file import Cluster, User
 from fairlead_kube.errors import CredentialsError
 
 REREAD_SECONDS = 60.0
@@ -104,7 +105,7 @@ def sign_in(access: Access) -> SignsIn:
         pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
         return Fixed(f"Basic {pair}")
     if user.exec:
-        return ExecPlugin(access)
+        return ExecPlugin(user.exec, access.cluster)
     if user.auth_provider:
         return AuthProvider(access)
     return Fixed(None)

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_kube.connection.kubeconfig import Access, material
+from fairlead_kube.connection.kubeconfig import material
+from fairlead_kube.connection.kubeconfig_file import Cluster, ExecSettings
 from fairlead_kube.errors import CredentialsError
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -29,25 +30,6 @@ RUN_SECONDS = 60.0
 """Seconds after which a plugin is ended: it waits for somebody to log in, or for a network that is not
 there."""
 _SHOWN = 500
-
-
-class ExecVariable(msgspec.Struct, frozen=True):
-    """A variable of the plugin's environment."""
-
-    name: str
-    value: str
-
-
-class ExecSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The `exec` of a kubeconfig's user."""
-
-    command: str
-    api_version: str
-    args: list[str] | None = None
-    env: list[ExecVariable] | None = None
-    provide_cluster_info: bool = False
-    interactive_mode: str = "IfAvailable"
-    install_hint: str = ""
 
 
 class ExecStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -71,26 +53,28 @@ class ExecPlugin:
     """The plugin of a kubeconfig's user, run whenever its last credentials do not hold.
 
     Args:
-        access: the cluster, and the user with an `exec`.
+        settings: the `exec` of the kubeconfig's user.
+        cluster: the cluster that it signs in at.
         clock: seconds since the Unix epoch.
 
     Raises:
         CredentialsError: the kubeconfig describes no plugin that can be run.
     """
 
-    def __init__(self, access: Access, clock: Callable[[], float] = time.time) -> None:
-        try:
-            self._settings = msgspec.convert(access.user.exec, ExecSettings)
-        except msgspec.ValidationError as error:
-            raise CredentialsError(f"the credential plugin of the kubeconfig: {error}") from error
-        if self._settings.api_version not in VERSIONS:
+    def __init__(
+        self, settings: ExecSettings, cluster: Cluster, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._settings = settings
+        if not settings.command:
+            raise CredentialsError("the credential plugin of the kubeconfig has no command")
+        if settings.api_version not in VERSIONS:
             raise CredentialsError(
-                f"the credential plugin of the kubeconfig speaks {self._settings.api_version}, "
+                f"the credential plugin of the kubeconfig speaks {settings.api_version}, "
                 f"not {' or '.join(VERSIONS)}"
             )
-        if self._settings.interactive_mode == "Always":
+        if settings.interactive_mode == "Always":
             raise CredentialsError("the credential plugin of the kubeconfig wants a terminal; there is none")
-        self._access = access
+        self._at = cluster
         self._clock = clock
         self._given: ExecStatus | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -192,7 +176,7 @@ class ExecPlugin:
 
     def _cluster(self) -> dict[str, object]:
         """The cluster in client-go's form for a plugin (k8s.io/client-go, tools/clientcmd/api: Cluster)."""
-        cluster = self._access.cluster
+        cluster = self._at
         authority = material(
             cluster.certificate_authority_data, cluster.certificate_authority, "certificate authority"
         )

@@ -4,7 +4,6 @@ The kubernetes-asyncio package reads these files, too, but costs 1.7 s and 76 MB
 leaves private keys in /tmp. It is asked only for the old auth providers (see `credentials`).
 """
 
-import base64
 import binascii
 import os
 from collections.abc import Mapping
@@ -12,70 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_contracts.base.yaml_text import YamlError, read_yaml
+from fairlead_kube.connection.kubeconfig_file import Cluster, Context, User, from_base64, read_file
 from fairlead_kube.errors import ConfigurationError, MissingKubeconfigError, UnknownContextError
 from fairlead_kube.settings import KubeSettings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Folder in which a pod finds its token and the cluster's certificate authority."""
-
-
-class Extension(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of a kubeconfig beside what Kubernetes knows of."""
-
-    name: str = ""
-    extension: object = None
-
-
-class Cluster(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """The address of an API server, and how to know that it is the right one."""
-
-    server: str = ""
-    certificate_authority: str | None = None
-    certificate_authority_data: str | None = None
-    insecure_skip_tls_verify: bool = False
-    tls_server_name: str | None = None
-    proxy_url: str | None = None
-    extensions: list[Extension] | None = None
-    """Entries that kubectl does not read; one of them may be for credential plugins."""
-
-
-class User(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """The user's ways to sign in, as a kubeconfig names them."""
-
-    client_certificate: str | None = None
-    client_certificate_data: str | None = None
-    client_key: str | None = None
-    client_key_data: str | None = None
-    token: str | None = None
-    token_file: str | None = msgspec.field(default=None, name="tokenFile")
-    username: str | None = None
-    password: str | None = None
-    impersonate: str | None = msgspec.field(default=None, name="as")
-    exec: dict[str, object] | None = None
-    auth_provider: dict[str, object] | None = None
-
-
-class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster, a user and a namespace."""
-
-    cluster: str = ""
-    user: str = ""
-    namespace: str = "default"
-
-
-class _Named(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    cluster: Cluster | None = None
-    user: User | None = None
-    context: Context | None = None
-
-
-class _KubeconfigFile(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    current_context: str | None = None
-    clusters: list[_Named] | None = None
-    users: list[_Named] | None = None
-    contexts: list[_Named] | None = None
 
 
 class Kubeconfig(msgspec.Struct, kw_only=True):
@@ -146,7 +87,7 @@ def read_kubeconfig(paths: list[Path]) -> Kubeconfig:
     """The files as one; relative paths in a file are taken from its folder."""
     merged = Kubeconfig()
     for path in paths:
-        file = _read(path)
+        file = read_file(path)
         merged.current = merged.current or file.current_context
         for one in file.clusters or ():
             if one.cluster is not None:
@@ -162,17 +103,6 @@ def read_kubeconfig(paths: list[Path]) -> Kubeconfig:
     return merged
 
 
-def _read(path: Path) -> _KubeconfigFile:
-    try:
-        return msgspec.convert(read_yaml(path.read_bytes()) or {}, _KubeconfigFile)
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{path} is not a kubeconfig: {error}") from error
-    except YamlError as error:
-        raise ConfigurationError(f"{path} is not YAML: {error}") from error
-
-
 def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:
     """The part with its paths taken from the kubeconfig's folder, not from ours."""
     found = {field: getattr(part, field) for field in fields}
@@ -186,10 +116,10 @@ def _with_plugin_found(user: User, folder: Path) -> User:
 
     So client-go has it (k8s.io/client-go, tools/clientcmd, loader.go: ResolveLocalPaths).
     """
-    command = (user.exec or {}).get("command")
-    if user.exec is None or not isinstance(command, str) or os.sep not in command:
+    if user.exec is None or os.sep not in user.exec.command:
         return user
-    return msgspec.structs.replace(user, exec={**user.exec, "command": str((folder / command).absolute())})
+    command = str((folder / user.exec.command).absolute())
+    return msgspec.structs.replace(user, exec=msgspec.structs.replace(user.exec, command=command))
 
 
 def _in_cluster(environ: Mapping[str, str]) -> Access:
@@ -212,7 +142,7 @@ def material(data: str | None, path: str | None, what: str) -> bytes | None:
     """
     try:
         if data:
-            return base64.b64decode("".join(data.split()), validate=True)
+            return from_base64(data)
         return Path(path).read_bytes() if path else None
     except binascii.Error as error:
         raise ConfigurationError(f"the {what} of the kubeconfig is not base64") from error
