@@ -8,10 +8,10 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import encode_document
 from fairlead_testkit import eventually
+from fairlead_testkit.audit import stated_job
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
 from fairlead_testkit.process import ServiceProcess
 
@@ -108,17 +108,13 @@ async def is_first(bus: Bus, tenant: str) -> bool:
 
 
 async def level(bus: Bus, tenant: str, job: str) -> int:
-    return (await stated(bus, tenant, job)).level or 0
+    found = await stated_job(bus, CLUSTER, tenant, job)
+    assert found is not None
+    return found.level or 0
 
 
 async def run(bus: Bus) -> set[str]:
     jobs = [(HOLDS, f"long-{number:04d}") for number in range(GPUS + 1)] + [(WAITS, job) for job in LATE]
-    return {job for tenant, job in jobs if (await stated(bus, tenant, job)).started is not None}
-
-
-async def stated(bus: Bus, tenant: str, job: str) -> JobState:
-    found = await bus.last(topology.STATE, subjects.state(CLUSTER, "job", job, scope=tenant))
-    assert found is not None
-    state = STATE.decode(found.payload)
-    assert isinstance(state, JobState)
-    return state
+    found = [(job, await stated_job(bus, CLUSTER, tenant, job)) for tenant, job in jobs]
+    assert all(state is not None for _, state in found)
+    return {job for job, state in found if state is not None and state.started is not None}

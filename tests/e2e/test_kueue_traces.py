@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_testkit import eventually
+from fairlead_testkit.audit import stated_job
 from fairlead_testkit.fleet import submit_all
 from fairlead_testkit.jaeger import STAGES, Jaeger, check_connected, traces_of, whole_trace
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
@@ -137,9 +136,8 @@ async def test_a_kill_of_each_service_and_a_restart_of_the_job_leave_one_story(
 
 async def is_stated_to_run(bus: Bus, namespace: str, workload: str) -> bool:
     """Whether NATS has the job's start: a watcher that dies sooner saw none, and nobody could tell of it later."""
-    stated = await bus.last(topology.STATE, subjects.state(KUBE_CLUSTER, "job", workload, scope=namespace))
-    job = None if stated is None else STATE.decode(stated.payload)
-    return isinstance(job, JobState) and job.started is not None
+    job = await stated_job(bus, KUBE_CLUSTER, namespace, workload)
+    return job is not None and job.started is not None
 
 
 @contextlib.asynccontextmanager

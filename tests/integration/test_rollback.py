@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus, RetryableBusError
-from fairlead_contracts import subjects, topology
+from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
-from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging
+from fairlead_testkit.audit import stated_job
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
@@ -143,13 +143,6 @@ class UpgradedSite:
             assert not wrong, (process.name, wrong[:5])
 
 
-async def stated(bus: Bus, tenant: str, job: str) -> JobState | None:
-    """The job as its simulated cluster states it."""
-    found = await bus.last(topology.STATE, subjects.state(CLUSTER, "job", job, scope=tenant))
-    state = None if found is None else STATE.decode(found.payload)
-    return state if isinstance(state, JobState) else None
-
-
 async def is_whole(bus: Bus) -> bool:
     """Whether every shard answers."""
     question = to_json(QueueQuestion(pool=POOL, limit=0))
@@ -169,7 +162,7 @@ async def test_beside_a_simulated_cluster_a_release_follows_the_one_before_and_t
     submitted: list[tuple[str, str]] = []
 
     async def stand() -> dict[str, int]:
-        found = [await stated(bus, *job) for job in submitted]
+        found = [await stated_job(bus, CLUSTER, *job) for job in submitted]
         return {job.id: job.level or 0 for job in found if job is not None and job.started is None}
 
     async with fleet.running() as bus:

@@ -1,22 +1,15 @@
 """nats-py is imported without its JetStream client, and whoever asks for that has it."""
 
-import subprocess
-import sys
-
 import pytest
 from nats.js.api import Header
 
 from fairlead_bus.connection import client_import
-
-
-def ran(script: str) -> str:
-    command = [sys.executable, "-c", script]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+from fairlead_testkit.fresh_interpreter import printed_by
 
 
 def test_the_bus_does_without_the_jetstream_client() -> None:
     assert (
-        ran("import sys, fairlead_bus; print('nats.js' in sys.modules, 'nats.js.api' in sys.modules)")
+        printed_by("import sys, fairlead_bus; print('nats.js' in sys.modules, 'nats.js.api' in sys.modules)")
         == "False False"
     )
 
@@ -32,11 +25,11 @@ def test_the_bus_does_without_the_jetstream_client() -> None:
     ],
 )
 def test_whoever_asks_for_it_has_it(script: str) -> None:
-    assert ran(script) == "nats.js.client"
+    assert printed_by(script) == "nats.js.client"
 
 
 def test_a_name_that_it_does_not_have_is_an_attribute_error() -> None:
-    assert ran("import fairlead_bus, nats; print(hasattr(nats.js, 'Nonsense'))") == "False"
+    assert printed_by("import fairlead_bus, nats; print(hasattr(nats.js, 'Nonsense'))") == "False"
 
 
 def test_the_headers_that_stand_in_are_those_of_nats_py() -> None:

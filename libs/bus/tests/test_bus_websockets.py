@@ -1,18 +1,12 @@
 """NATS over WebSockets: their library is read where an address asks for it, and nowhere else."""
 
-import subprocess
-import sys
-
 import pytest
 
-
-def ran(script: str) -> str:
-    command = [sys.executable, "-c", script]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+from fairlead_testkit.fresh_interpreter import printed_by
 
 
 def test_the_bus_does_without_the_library_of_websockets() -> None:
-    assert ran("import sys, fairlead_bus; print('aiohttp' in sys.modules)") == "False"
+    assert printed_by("import sys, fairlead_bus; print('aiohttp' in sys.modules)") == "False"
 
 
 @pytest.mark.parametrize("address", ["ws://a", "wss://a"])
@@ -22,15 +16,18 @@ def test_an_address_of_a_websocket_brings_it(address: str) -> None:
         "websockets.enable(['nats://a', 'tls://a']); print(transport.aiohttp is None);"
         f"websockets.enable(['nats://a', {address!r}]); print(transport.aiohttp is None)"
     )
-    assert ran(script).split() == ["True", "False"]
+    assert printed_by(script).split() == ["True", "False"]
 
 
 def test_whoever_imported_it_before_keeps_it() -> None:
     script = (
         "import aiohttp, fairlead_bus; from nats.aio import transport; print(transport.aiohttp is aiohttp)"
     )
-    assert ran(script) == "True"
+    assert printed_by(script) == "True"
 
 
 def test_whoever_imports_it_later_has_it_whole() -> None:
-    assert ran("import fairlead_bus, aiohttp; from aiohttp import web; print(aiohttp.web is web)") == "True"
+    assert (
+        printed_by("import fairlead_bus, aiohttp; from aiohttp import web; print(aiohttp.web is web)")
+        == "True"
+    )

@@ -5,10 +5,10 @@ import json
 import msgspec
 import pytest
 
-from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import SnapshotClassValue, SnapshotQueue
 from fairlead_contracts.snapshot.write import encode_snapshot
+from fairlead_testkit.documented import refused
 
 NOW = 1_760_000_000
 KUEUE: dict[str, object] = {"name": "cq-1", "frontend": "kueue", "bands_by_class": True}
@@ -34,12 +34,7 @@ def snapshot(**changes: object) -> dict[str, object]:
 
 
 def problems_of(found: object) -> dict[str, str]:
-    with pytest.raises(DocumentError) as refused:
-        read_snapshot(found)
-    with pytest.raises(DocumentError) as again:
-        decode_snapshot(json.dumps(found).encode())
-    assert [str(one) for one in again.value.problems] == [str(one) for one in refused.value.problems]
-    return {problem.field: f"{problem.value}: {problem.reason}" for problem in refused.value.problems}
+    return {problem.field: f"{problem.value}: {problem.reason}" for problem in refused(found)}
 
 
 def test_queues_and_class_values_are_read_and_what_is_left_out_is_plain() -> None:

@@ -24,7 +24,7 @@ from fairlead_kube.reflector import Key, Reflector
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.beside import beside
-from fairlead_testkit.http_server import HttpAnswer, http_server, write_kubeconfig
+from fairlead_testkit.http_server import HttpAnswer, http_server, kube_status, write_kubeconfig
 from fairlead_testkit.kube_observer_log import KubeObserverLog
 
 
@@ -87,11 +87,7 @@ def says(body: object, code: int = 200, **headers: str) -> HttpAnswer:
 def refuses(
     code: int, reason: str, message: str = "no", details: object = None, **headers: str
 ) -> HttpAnswer:
-    return says(status(code, reason, message, details), code, **headers)
-
-
-def status(code: int, reason: str, message: str = "no", details: object = None) -> dict[str, object]:
-    return {"kind": "Status", "code": code, "reason": reason, "message": message, "details": details}
+    return says(kube_status(code, reason, message, details), code, **headers)
 
 
 def streams(*events: object, end: bool = False, pieces: int = 0) -> HttpAnswer:
@@ -235,7 +231,7 @@ def bookmark(version: str, *, ends: bool = False) -> dict[str, object]:
 
 
 def failure(code: int, reason: str, **details: object) -> dict[str, object]:
-    return {"type": "ERROR", "object": status(code, reason, details=details)}
+    return {"type": "ERROR", "object": kube_status(code, reason, details=details)}
 
 
 def labels(value: Node) -> dict[str, str] | None:

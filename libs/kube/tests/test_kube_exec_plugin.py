@@ -4,8 +4,6 @@ import asyncio
 import base64
 import contextlib
 import json
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -22,6 +20,7 @@ from fairlead_kube.connection.kubeconfig_file import Cluster, ExecSettings, User
 from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import CredentialsError
 from fairlead_kube.settings import KubeSettings
+from fairlead_testkit.fresh_interpreter import printed_by
 from fairlead_testkit.http_server import http_server
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -154,8 +153,7 @@ def test_a_plugin_costs_no_large_import() -> None:
         "sign_in(Access(cluster=Cluster(), user=User(exec=settings))); "
         "print('kubernetes_asyncio' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert printed_by(script) == "False"
 
 
 class CertificateServer:

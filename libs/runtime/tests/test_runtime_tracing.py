@@ -1,7 +1,5 @@
 """Tracing: off costs nothing, on exports, and a collector that is gone keeps nobody."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 from aiohttp import web
 
 from fairlead_testkit import ServiceProcess, eventually
+from fairlead_testkit.fresh_interpreter import printed_by
 from fairlead_testkit.http_server import http_server
 
 
@@ -75,7 +74,4 @@ def test_neither_sdk_nor_exporter_is_imported_while_tracing_is_off() -> None:
         "from fairlead_runtime.tracing import configure_tracing; t = configure_tracing(ServiceSettings(), 'x');"
         "print(t.on, [m for m in sys.modules if m.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
-    )
-    assert found.stdout == "False []\n"
+    assert printed_by(code) == "False []"

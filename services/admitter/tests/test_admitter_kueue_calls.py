@@ -19,7 +19,7 @@ from fairlead_admitter.frontends.kueue.tenant_calls import TenantCalls
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.client import KubeClient, connect
 from fairlead_kube.settings import KubeSettings
-from fairlead_testkit.http_server import http_server, write_kubeconfig
+from fairlead_testkit.http_server import http_server, refusal, write_kubeconfig
 from fairlead_testkit.kubelab import KubeObject
 
 GROUP = "/apis/kueue.x-k8s.io"
@@ -61,21 +61,17 @@ class WorkloadsServer:
         if name == "workloads":
             return web.json_response({"metadata": {}, "items": list(self.workloads.values())})
         if name not in self.workloads:
-            return refusal(404, "NotFound", {"name": name, "group": "kueue.x-k8s.io", "kind": "workloads"})
+            return refusal(
+                404, "NotFound", details={"name": name, "group": "kueue.x-k8s.io", "kind": "workloads"}
+            )
         if method == "PATCH":
             if self.denied is not None:
                 code, details = self.denied
-                return refusal(code, "", details)
+                return refusal(code, "", details=details)
             if name in self.refused:
-                return refusal(422, "Invalid", {"name": name, "kind": "Workload"})
+                return refusal(422, "Invalid", details={"name": name, "kind": "Workload"})
             self.patched.append(name)
         return web.json_response(self.workloads[name])
-
-
-def refusal(code: int, reason: str, details: object) -> web.Response:
-    return web.json_response(
-        {"kind": "Status", "code": code, "reason": reason, "details": details}, status=code
-    )
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from fairlead_cli.local.flags import UpFlags
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 from fairlead_cli.options import KubeCluster, Reach
 from fairlead_testkit.command import fairlead
+from fairlead_testkit.fresh_interpreter import printed_by
 
 
 def parsed(line: str) -> dict[str, object]:
@@ -131,13 +132,6 @@ SERVICES = {
     "fairlead_checker",
     "fairlead_slurm_bridge",
 }
-
-
-def printed_by(script: str) -> str:
-    told = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
-    )
-    return told.stdout
 
 
 def loaded_by(script: str) -> set[str]:

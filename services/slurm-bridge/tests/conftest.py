@@ -97,9 +97,14 @@ def wall() -> list[float]:
 
 
 @pytest.fixture
-def runs(tmp_path: Path, wall: list[float]) -> Iterator[Runs]:
-    with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as store:
-        yield Runs(store, lambda: wall[0])
+def store(tmp_path: Path) -> Iterator[SubmissionStore]:
+    with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as found:
+        yield found
+
+
+@pytest.fixture
+def runs(store: SubmissionStore, wall: list[float]) -> Runs:
+    return Runs(store, lambda: wall[0])
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Submissions, of which each becomes one job, whoever is killed when; and those that Slurm cannot make."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -68,13 +68,6 @@ class Slurm:
 
     def partition_of(self, name: str | None) -> str | None:
         return {None: "gpu", "gpu": "gpu"}.get(name)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SubmissionStore]:
-    found = SubmissionStore(tmp_path / "store.db")
-    yield found
-    found.close()
 
 
 def a_creator(slurm: Slurm, store: SubmissionStore, clock: ManualClock) -> Creator:

@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -70,12 +69,6 @@ class DeafAudience:
 
     def update(self, statements: Statements) -> None:
         del statements
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SubmissionStore]:
-    with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as found:
-        yield found
 
 
 @contextlib.asynccontextmanager

@@ -1,11 +1,5 @@
 """The memory of programs' ends and of their nodes, where slurmctld has forgotten them."""
 
-import contextlib
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.lasting import Lasting
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
@@ -14,12 +8,6 @@ from fairlead_testkit.slurm_builders import NOON, SECOND
 
 FIRST, SECOND_ONE = Attempt(7, 0), Attempt(7, 1)
 SAME = "digest"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SubmissionStore]:
-    with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as found:
-        yield found
 
 
 def runs_of(store: SubmissionStore) -> Runs:

@@ -24,7 +24,7 @@ from fairlead_kube.settings import KubeSettings
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.beside import beside
-from fairlead_testkit.http_server import http_server, write_kubeconfig
+from fairlead_testkit.http_server import http_server, refusal, write_kubeconfig
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.objects.surroundings import LocalQueueFacts, local_queue_facts
@@ -82,12 +82,6 @@ class OneKindServer:
 def line(word: str, metadata: Mapping[str, object]) -> bytes:
     item = {"metadata": metadata, "spec": {"clusterQueue": "cq"}}
     return json.dumps({"type": word, "object": item}).encode() + b"\n"
-
-
-def refusal(code: int, reason: str) -> web.Response:
-    return web.json_response(
-        {"kind": "Status", "code": code, "reason": reason, "message": reason}, status=code
-    )
 
 
 @pytest.fixture

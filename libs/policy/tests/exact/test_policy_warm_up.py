@@ -1,7 +1,6 @@
 """Arrays that numpy loads at their first use: told by a process of its own, as this one has long used them."""
 
-import subprocess
-import sys
+from fairlead_testkit.fresh_interpreter import printed_by
 
 _LOADED = """
 import sys
@@ -14,5 +13,4 @@ print(before, "numpy.ma" in sys.modules)
 
 def test_masked_arrays_are_loaded_before_the_first_reaction() -> None:
     """Masked arrays need no warming up any more once numpy loads them by itself, or not at all."""
-    told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["False", "True"]
+    assert printed_by(_LOADED).split() == ["False", "True"]

@@ -1,4 +1,4 @@
-"""Outcomes of submitted jobs: told by the simulated cluster's own file and by the events of their lives."""
+"""Outcomes of submitted jobs: told by the simulated cluster's own file, by their states, and by the events of their lives."""
 
 import contextlib
 import sqlite3
@@ -12,6 +12,7 @@ import msgspec
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, AnyEvent, Event, JobEnded, JobStarted
+from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_sim.jobs import SimJob
 from fairlead_testkit.beside import beside
 
@@ -34,6 +35,13 @@ def made_in(store: Path, scope: str) -> list[str]:
 def _rows(store: Path, query: str, *values: str) -> list[tuple[Any, ...]]:
     with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as database:
         return database.execute(query, values).fetchall()
+
+
+async def stated_job(bus: Bus, cluster: str, scope: str, job: str) -> JobState | None:
+    """The state of a job as NATS has it now."""
+    found = await bus.last(topology.STATE, subjects.state(cluster, "job", job, scope=scope))
+    state = None if found is None else STATE.decode(found.payload)
+    return state if isinstance(state, JobState) else None
 
 
 async def events_of(bus: Bus, cluster: str) -> AsyncIterator[AnyEvent]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 
 GPU = "nvidia.com/gpu"
@@ -58,11 +58,16 @@ def job(**changes: object) -> dict[str, object]:
     return {name: value for name, value in (plain | changes).items() if value is not ...}
 
 
-def problems_of(found: object) -> dict[str, str]:
-    """The reasons by field, the same whether it is read as values or as JSON."""
-    with pytest.raises(DocumentError) as refused:
+def refused(found: object) -> list[FieldError]:
+    """The problems of a snapshot, the same whether it is read as values or as JSON."""
+    with pytest.raises(DocumentError) as by_values:
         read_snapshot(found)
-    with pytest.raises(DocumentError) as again:
+    with pytest.raises(DocumentError) as by_json:
         decode_snapshot(json.dumps(found).encode())
-    assert [str(one) for one in again.value.problems] == [str(one) for one in refused.value.problems]  # noqa: S101 # a check of tests
-    return {problem.field: problem.reason for problem in refused.value.problems}
+    assert list(map(str, by_json.value.problems)) == list(map(str, by_values.value.problems))  # noqa: S101 # a check of tests
+    return by_values.value.problems
+
+
+def problems_of(found: object) -> dict[str, str]:
+    """The reasons for which a snapshot is refused, by field."""
+    return {problem.field: problem.reason for problem in refused(found)}

@@ -53,3 +53,19 @@ def write_kubeconfig(path: Path, server: str) -> None:
         "users": [{"name": "u", "user": {"tokenFile": token.name}}],
     }
     path.write_text(json.dumps(config))
+
+
+def refusal(code: int, reason: str, message: str = "", details: object = None) -> web.Response:
+    """The answer of an API server that refuses."""
+    return web.json_response(kube_status(code, reason, message, details), status=code)
+
+
+def kube_status(code: int, reason: str, message: str = "", details: object = None) -> dict[str, object]:
+    """A Status, as Kubernetes states errors."""
+    return {
+        "kind": "Status",
+        "code": code,
+        "reason": reason,
+        "message": message or reason,
+        "details": details,
+    }

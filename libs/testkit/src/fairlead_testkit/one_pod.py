@@ -9,7 +9,7 @@ from aiohttp import web
 
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmUnreachableError
-from fairlead_testkit.http_server import http_server, write_kubeconfig
+from fairlead_testkit.http_server import http_server, refusal, write_kubeconfig
 from fairlead_testkit.kubelab import KubeObject
 
 type ShowPod[Pod] = Callable[[Pod | None], None]
@@ -105,7 +105,7 @@ class OnePodServer:
     async def _log(self, request: web.Request) -> web.StreamResponse:
         answer = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0]
         if isinstance(answer, int):
-            return _refusal(answer, "no kubelet")
+            return refusal(answer, "", "no kubelet")
         response = web.StreamResponse()
         await response.prepare(request)
         for piece in answer:
@@ -117,20 +117,15 @@ class OnePodServer:
     async def _change(self, request: web.Request) -> web.Response:
         if self.refusals:
             self.refusals -= 1
-            return _refusal(503, "away")
+            return refusal(503, "", "away")
         asked = await request.json()
         only = asked.get("preconditions") or asked["metadata"]
         if only.pop("resourceVersion", self.version) != self.version:
             self.conflicts += 1
-            return _refusal(409, "it has changed")
+            return refusal(409, "Conflict", "it has changed")
         if request.method == "DELETE":
             self.deleted.set()
         else:
             self.patches.append(asked)
             self.patched(asked)
         return web.json_response({})
-
-
-def _refusal(code: int, message: str) -> web.Response:
-    reason = {"reason": "Conflict"} if code == 409 else {}  # noqa: PLR2004 # the status of a conflict
-    return web.json_response({"kind": "Status", "code": code, "message": message, **reason}, status=code)
