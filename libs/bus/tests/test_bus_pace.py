@@ -1,11 +1,12 @@
 """A rate for each of many, and a burst after a rest."""
 
 from fairlead_bus.pace import LinePace
+from fairlead_testkit.manual_clock import ManualClock
 
 
 def test_a_burst_passes_and_then_as_many_as_a_second_allows() -> None:
-    now = [100.0]
-    pace = LinePace(2.0, 3, lambda: now[0])
+    clock = ManualClock(100.0)
+    pace = LinePace(2.0, 3, clock)
     rests = []
     for _ in range(5):
         rests.append(pace.rest("a"))
@@ -13,24 +14,24 @@ def test_a_burst_passes_and_then_as_many_as_a_second_allows() -> None:
     assert rests == [0.0, 0.0, 0.0, 0.5, 1.0]
     assert pace.rest("a") == 1.5
     assert pace.rest("b") == 0.0, "another line has its own"
-    now[0] += 1.5
+    clock.now += 1.5
     assert pace.rest("a") == 0.0
-    now[0] += 60.0
+    clock.now += 60.0
     pace.spend("b")
     assert [pace.rest("a"), pace.rest("b")] == [0.0, 0.0], "after a rest all of the burst is there again"
 
 
 def test_lines_that_have_made_up_for_all_are_forgotten() -> None:
-    now = [0.0]
-    pace = LinePace(1.0, 5, lambda: now[0])
+    clock = ManualClock()
+    pace = LinePace(1.0, 5, clock)
     for number in range(1000):
-        now[0] = number
+        clock.now = number
         pace.spend(f"line-{number}")
     assert pace.remembered <= 2
 
 
 def test_what_costs_more_is_made_up_for_longer() -> None:
-    now = [0.0]
-    pace = LinePace(2.0, 10, lambda: now[0])
+    clock = ManualClock()
+    pace = LinePace(2.0, 10, clock)
     pace.spend("a", 30.0)
     assert pace.rest("a") == 10.5

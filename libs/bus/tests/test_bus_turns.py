@@ -14,6 +14,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import eventually
 from fairlead_testkit.bus_harness import working
+from fairlead_testkit.manual_clock import ManualClock
 
 FLOOD = READ_AHEAD // 2
 DURABLE = submit_durable("c1")
@@ -118,15 +119,15 @@ async def test_what_a_stopped_worker_has_read_ahead_comes_again_at_once(bus: Bus
 
 
 def test_a_crowded_line_has_less_while_somebody_stands_in_a_short_one() -> None:
-    now = [0.0]
-    shares = Shares(16, lambda: now[0])
+    clock = ManualClock()
+    shares = Shares(16, clock)
     shares.served("flood", 400)
     assert shares.of("flood", 400) == 16, "alone it has all"
     shares.served("team-b", 0)
     assert shares.of("flood", 400) == 4
     assert shares.of("flood", 15) == 16, "crowded no more"
     assert shares.of("team-b", 1) == 16
-    now[0] += CALM_SECONDS + 0.1
+    clock.now += CALM_SECONDS + 0.1
     assert shares.of("flood", 400) == 16, "it is long gone"
     shares.served("flood", 3)
     assert shares.of("flood", 400) == 16, "its own calm counts for nothing"

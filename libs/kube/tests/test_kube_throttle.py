@@ -9,7 +9,7 @@ from fairlead_testkit.manual_clock import ManualClock
 
 
 async def test_a_burst_goes_at_once_and_a_rest_fills_the_bucket() -> None:
-    clock = ManualClock()
+    clock = ManualClock(100.0)
     throttle = Throttle(10, 3, clock=clock)
     for _ in range(3):
         await throttle.acquire()
@@ -22,7 +22,7 @@ async def test_a_burst_goes_at_once_and_a_rest_fills_the_bucket() -> None:
 
 async def test_beyond_the_burst_calls_wait_in_order_and_are_counted() -> None:
     throttle = Throttle(
-        200, 1, clock=ManualClock()
+        200, 1, clock=ManualClock(100.0)
     )  # it stands still: nothing comes back while they get in line
     done: list[int] = []
 

@@ -8,22 +8,23 @@ from multiprocessing import Process
 import pytest
 
 from fairlead_runtime.cpu_wait import CpuWait, run_and_wait
+from fairlead_testkit.manual_clock import ManualClock
 
 
 def test_the_part_is_of_the_last_seconds_alone() -> None:
-    now, counted = [0.0], [(10, 20)]
-    wait = CpuWait(1.0, clock=lambda: now[0], counted=lambda: counted[0])
+    clock, counted = ManualClock(), [(10, 20)]
+    wait = CpuWait(1.0, clock=clock, counted=lambda: counted[0])
     counted[0] = (11, 23)
     assert wait.part() == 0.0, "not measured yet"
-    now[0] = 1.0
+    clock.now = 1.0
     assert wait.part() == 0.75
     counted[0] = (90, 90)
-    now[0] = 1.5
+    clock.now = 1.5
     assert wait.part() == 0.75, "until the next measurement"
     counted[0] = (15, 24)
-    now[0] = 2.0
+    clock.now = 2.0
     assert wait.part() == 0.2
-    now[0] = 3.0
+    clock.now = 3.0
     assert wait.part() == 0.0, "it did not want to run"
 
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from fairlead_runtime.waiting import Allowance, Pacing, pause_after, until_next, wake_or_timeout
+from fairlead_testkit.manual_clock import ManualClock
 
 PLENTY = 30.0
 SHORT = 0.02
@@ -82,11 +83,11 @@ async def test_a_rest_that_is_over_delays_nothing() -> None:
 
 
 def test_an_allowance_lets_a_burst_pass_and_then_asks_for_rests_until_it_is_back() -> None:
-    now, cpu = [0.0], [0.0]
-    allowance = Allowance(0.05, share=0.1, burst=0.03, clock=lambda: now[0], spent=lambda: cpu[0])
+    clock, cpu = ManualClock(), [0.0]
+    allowance = Allowance(0.05, share=0.1, burst=0.03, clock=clock, spent=lambda: cpu[0])
 
     def after(seconds: float, spent: float) -> float:
-        now[0] += seconds
+        clock.now += seconds
         cpu[0] += spent
         return allowance.due()
 

@@ -18,6 +18,7 @@ from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_body
 from fairlead_testkit.bus_harness import sample
 from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
+from fairlead_testkit.manual_clock import ManualClock
 from fairlead_testkit.people import submit
 from fairlead_testkit.streams import change_stream, stream_info
 
@@ -63,12 +64,12 @@ def test_one_that_is_handled_again_is_counted_once() -> None:
 
 def test_it_is_known_for_two_minutes_after_it_was_handled_last() -> None:
     """The memory is that of the last two minutes, however many were taken in before."""
-    clock = [0.0]
+    clock = ManualClock()
     limits = TenantLimits(a_second=1, burst=1000, waiting=100)
-    pressure = IntakeLimits(CLUSTER, limits, waiting=lambda _: 0, full=lambda: None, clock=lambda: clock[0])
+    pressure = IntakeLimits(CLUSTER, limits, waiting=lambda _: 0, full=lambda: None, clock=clock)
     parked = a_delivery(10_000)
     for second in range(600):
-        clock[0] = second
+        clock.now = second
         assert pressure.objection("a", a_delivery(second)) is None
         assert pressure.objection("a", parked) is None
     assert pressure.remembered == 122

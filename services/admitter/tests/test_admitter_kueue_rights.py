@@ -5,7 +5,7 @@ A, B = (AccessRight(namespace, "create", "jobs") for namespace in ("team-a", "te
 
 
 def test_a_refusal_is_believed_once_it_has_been_the_only_answer_for_long_enough() -> None:
-    clock = ManualClock()
+    clock = ManualClock(100.0)
     refusals = FreshRefusals(10.0, clock)
     assert not refusals.believe(A)
     clock.now += 9.0
@@ -17,7 +17,7 @@ def test_a_refusal_is_believed_once_it_has_been_the_only_answer_for_long_enough(
 
 
 def test_what_was_allowed_or_long_ago_begins_a_new_row() -> None:
-    clock = ManualClock()
+    clock = ManualClock(100.0)
     refusals = FreshRefusals(10.0, clock)
     refusals.believe(A)
     clock.now += 11.0
@@ -32,7 +32,7 @@ def test_without_patience_every_refusal_is_believed() -> None:
 
 
 def test_what_else_is_allowed_in_the_namespace_says_nothing_of_a_refused_right() -> None:
-    clock = ManualClock()
+    clock = ManualClock(100.0)
     refusals = FreshRefusals(10.0, clock)
     refusals.believe(A)
     for _ in range(2):

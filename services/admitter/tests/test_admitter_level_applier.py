@@ -28,6 +28,7 @@ from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_testkit.builders import a_control, a_job, a_queue
+from fairlead_testkit.manual_clock import ManualClock
 
 
 def a_write(
@@ -183,8 +184,8 @@ async def test_of_a_scope_that_fails_again_and_again_a_pass_tries_no_more() -> N
 
 
 def test_a_job_rests_by_itself_and_its_scope_once_two_of_its_jobs_fail() -> None:
-    now = [0.0]
-    backoff = JobBackoff(lambda: now[0])
+    clock = ManualClock()
+    backoff = JobBackoff(clock)
     one, two, three, other = (a_job(name, scope="x") for name in ("1", "2", "3", "4"))
     elsewhere = a_job("5", scope="y")
     backoff.failed([one], "no")
@@ -194,11 +195,11 @@ def test_a_job_rests_by_itself_and_its_scope_once_two_of_its_jobs_fail() -> None
     assert backoff.include(three)
     assert not backoff.include(elsewhere)
     assert backoff.told() == "x: 2 jobs, no"
-    now[0] += FIRST_SECONDS
+    clock.now += FIRST_SECONDS
     assert not any(map(backoff.include, (one, two, three)))
     for _ in range(10):
         backoff.failed([one, two], "no")
-    now[0] += LONGEST_SECONDS / 4
+    clock.now += LONGEST_SECONDS / 4
     assert backoff.include(three)
     backoff.succeeded(three)
     assert backoff.include(one)
@@ -331,9 +332,9 @@ def a_staleness(heard: HeardComplaints, now: Callable[[], float]) -> Staleness:
 
 
 def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
-    heard, clock = HeardComplaints(), [0.0]
-    kept = a_staleness(heard, lambda: clock[0])
-    for clock[0] in (0.0, 9.0, 11.0, 12.0):
+    heard, clock = HeardComplaints(), ManualClock()
+    kept = a_staleness(heard, clock)
+    for clock.now in (0.0, 9.0, 11.0, 12.0):
         kept.lack("p", Unsettled(doubt=Doubt.OWNER_GONE, shard=3))
     assert kept.stale() == "p: owner-gone (shard 3) for 12 s"
     kept.satisfy("p")

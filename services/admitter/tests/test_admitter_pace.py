@@ -29,6 +29,7 @@ from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_testkit.builders import a_job, a_queue
+from fairlead_testkit.manual_clock import ManualClock
 
 
 @pytest.mark.parametrize(
@@ -51,8 +52,8 @@ def _no_wait() -> float:
 
 
 def test_turns_rest_for_two_answers_of_a_slow_frontend_where_many_jobs_start() -> None:
-    now = [0.0]
-    pace = Pace(lambda: now[0], _no_wait)
+    clock = ManualClock()
+    pace = Pace(clock, _no_wait)
     pace.started("gpu", MANY_STARTS - 1)
     pace.arrived(in_time=1, late=0, took=[2 * QUICK_SECONDS])
     assert pace.late_by() == 0.0, "few start"
@@ -63,13 +64,13 @@ def test_turns_rest_for_two_answers_of_a_slow_frontend_where_many_jobs_start() -
     pace.arrived(in_time=0, late=0, took=[QUICK_SECONDS] * LAST_WRITES)
     assert pace.late_by() == 0.0, "it answers quickly"
     pace.arrived(in_time=0, late=0, took=[1.0] * LAST_WRITES)
-    now[0] += STARTS_SECONDS
+    clock.now += STARTS_SECONDS
     assert pace.late_by() == 0.0, "they started long ago"
 
 
 def test_turns_rest_on_a_machine_without_cpu_to_spare_where_nothing_may_be_written() -> None:
-    now, wait = [0.0], [CROWDED_PART]
-    pace = Pace(lambda: now[0], lambda: wait[0])
+    clock, wait = ManualClock(), [CROWDED_PART]
+    pace = Pace(clock, lambda: wait[0])
     pace.started("gpu", MANY_STARTS - 1)
     pace.withhold("gpu", withheld=True)
     assert pace.late_by() == 0.0, "few start"
@@ -90,8 +91,8 @@ def test_turns_rest_on_a_machine_without_cpu_to_spare_where_nothing_may_be_writt
 
 
 def test_turns_rest_where_the_last_levels_come_too_late() -> None:
-    now = [0.0]
-    pace = Pace(lambda: now[0], _no_wait)
+    clock = ManualClock()
+    pace = Pace(clock, _no_wait)
     slow = [2 * QUICK_SECONDS] * LAST_WRITES
     assert pace.late_by() == pace.due() == 0.0, "nothing was written"
     pace.arrived(in_time=100, late=LATE_LEAST - 1, took=slow)
@@ -108,7 +109,7 @@ def test_turns_rest_where_the_last_levels_come_too_late() -> None:
     assert pace.late_by() == pace.due() == LAST_WRITES / LATE_LEAST * LATE_SECONDS, "not one came in time"
     pace.arrived(in_time=1, late=0, took=[])
     assert pace.late_by() < LAST_WRITES / LATE_LEAST * LATE_SECONDS
-    now[0] = WRITES_SECONDS
+    clock.now = WRITES_SECONDS
     assert pace.late_by() == 0.0, "that is long ago"
 
 
@@ -122,28 +123,28 @@ def test_a_frontend_that_answers_quickly_is_spared_nothing() -> None:
 
 
 def test_where_jobs_are_woken_as_many_are_labelled_as_start_together_within_a_reaction() -> None:
-    now = [0.0]
-    pace = Pace(lambda: now[0], _no_wait)
+    clock = ManualClock()
+    pace = Pace(clock, _no_wait)
     pace.reacted(0.05)
     assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN
     for at in (0.0, 1.0, 2.0):
-        now[0] = at
+        clock.now = at
         pace.started("p", 1)
     assert pace.size("p", 32, woken=True) == 1
     for at in (20.0, 21.0, 22.0):  # two at once
         for later in (0.0, TOGETHER_SECONDS / 2):
-            now[0] = at + later
+            clock.now = at + later
             pace.started("p", 1)
     assert pace.size("p", 32, woken=True) == 2
     assert pace.size("p", 32) == LEAST + 1
-    now[0] = 30.0
+    clock.now = 30.0
     pace.started("p", 4)
-    now[0] += STARTS_SECONDS - 1
+    clock.now += STARTS_SECONDS - 1
     assert pace.size("p", 32, woken=True) == 4
-    now[0] += 1
+    clock.now += 1
     assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN
     for _ in range(200):
-        now[0] += 0.05
+        clock.now += 0.05
         pace.started("p", 1)
     assert pace.size("p", 32, woken=True) == 7 + 5
 
@@ -156,8 +157,8 @@ def test_a_window_never_shrinks_with_more_starts_or_slower_reactions() -> None:
 
 
 def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
-    now = [0.0]
-    pace = Pace(lambda: now[0], _no_wait)
+    clock = ManualClock()
+    pace = Pace(clock, _no_wait)
     assert pace.size("p", 32) == LEAST
     pace.started("p", 20)
     assert pace.size("p", 32) == LEAST + 10  # no reaction measured yet: one second
@@ -165,9 +166,9 @@ def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
         pace.reacted(seconds)
     assert pace.size("p", 32) == LEAST + 2
     assert pace.size("q", 32) == LEAST
-    now[0] = STARTS_SECONDS
+    clock.now = STARTS_SECONDS
     assert pace.size("p", 32) == LEAST
-    now[0] = REACTIONS_SECONDS
+    clock.now = REACTIONS_SECONDS
     pace.started("p", 20)
     assert pace.size("p", 32) == LEAST + 10
     assert pace.size("p", 32, woken=True) == 20 + 10
@@ -177,14 +178,14 @@ def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
 
 
 def test_failures_in_a_row_are_answered_with_longer_and_longer_rests() -> None:
-    now = [0.0]
-    frontend_backoff = FrontendBackoff(lambda: now[0], 10.0)
+    clock = ManualClock()
+    frontend_backoff = FrontendBackoff(clock, 10.0)
     assert frontend_backoff.seconds_left == 0
     backoff = []
     for _ in range(12):
         frontend_backoff.failed("no answer")
         backoff.append(frontend_backoff.seconds_left)
-        now[0] += frontend_backoff.seconds_left
+        clock.now += frontend_backoff.seconds_left
     assert FIRST_SECONDS / 2 <= backoff[0] <= FIRST_SECONDS
     assert LONGEST_SECONDS / 2 <= backoff[-1] <= LONGEST_SECONDS
     assert frontend_backoff.trouble() == "levels can't be written: no answer"
@@ -193,8 +194,8 @@ def test_failures_in_a_row_are_answered_with_longer_and_longer_rests() -> None:
 
 
 def test_the_frontend_may_name_the_rest_and_a_missing_right_is_said_at_once() -> None:
-    now = [0.0]
-    frontend_backoff = FrontendBackoff(lambda: now[0], 10.0)
+    clock = ManualClock()
+    frontend_backoff = FrontendBackoff(clock, 10.0)
     frontend_backoff.failed("too many requests", retry_after=7.0)
     assert frontend_backoff.seconds_left == 7.0
     assert frontend_backoff.trouble() is None
@@ -273,13 +274,13 @@ def test_what_runs_is_lifted_again_when_its_level_falls() -> None:
 
 
 def test_a_lift_that_was_refused_is_asked_for_again_but_rarely() -> None:
-    now = [0.0]
-    protection = Protection(lambda: now[0])
+    clock = ManualClock()
+    protection = Protection(clock)
     jobs = [a_job(name, phase=Phase.RUNNING) for name in ("a", "b")]
     protection.note([JobChange(None, job) for job in jobs])
     protection.refused([jobs[0].uid])
     assert [lift.job.id for lift in lifts(protection)] == ["b"]
-    now[0] = REFUSED_SECONDS
+    clock.now = REFUSED_SECONDS
     assert [lift.job.id for lift in lifts(protection)] == ["a", "b"]
     protection.refused([jobs[0].uid])
     protection.note([JobChange(jobs[0], None), JobChange(None, jobs[0])])

@@ -22,6 +22,7 @@ from fairlead_slurm_bridge.pods.payload import MARK
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.kubelab import KubeObject
+from fairlead_testkit.manual_clock import ManualClock
 from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 
 ATTEMPT = Attempt(7, 0)
@@ -91,9 +92,9 @@ def show(mirror: KubeMirror) -> ShowPod[JobPod]:
 
 
 @pytest.fixture
-def wall() -> list[float]:
-    """The wall clock's seconds, to be moved on."""
-    return [0.0]
+def wall() -> ManualClock:
+    """The wall clock."""
+    return ManualClock()
 
 
 @pytest.fixture
@@ -103,8 +104,8 @@ def store(tmp_path: Path) -> Iterator[SubmissionStore]:
 
 
 @pytest.fixture
-def runs(store: SubmissionStore, wall: list[float]) -> Runs:
-    return Runs(store, lambda: wall[0])
+def runs(store: SubmissionStore, wall: ManualClock) -> Runs:
+    return Runs(store, wall)
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ class OneNodeSlurmctld:
 
 
 async def test_an_image_is_asked_for_once_and_again_when_that_is_old() -> None:
-    hub, clock, name = Hub(Presence.MISSING), ManualClock(), image_reference("a.b/c:1")
+    hub, clock, name = Hub(Presence.MISSING), ManualClock(100.0), image_reference("a.b/c:1")
     registry = CachedRegistry(hub, clock=clock)
     hub.may_answer.clear()
     asking = [asyncio.create_task(registry.ask(name)) for _ in range(50)]
@@ -96,7 +96,7 @@ async def test_the_site_says_which_registries_are_asked(allowed: Collection[str]
 
 
 async def test_jobs_are_measured_by_what_slurmctld_said_lately() -> None:
-    cluster, clock = OneNodeSlurmctld(), ManualClock()
+    cluster, clock = OneNodeSlurmctld(), ManualClock(100.0)
     checks = BatchChecks(
         cluster, Hub(Presence.MISSING), ImageRule.REFUSE, PodSite(partition="pods"), clock=clock
     )

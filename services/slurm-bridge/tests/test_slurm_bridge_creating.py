@@ -75,7 +75,7 @@ def a_creator(slurm: Slurm, store: SubmissionStore, clock: ManualClock) -> Creat
 
 
 async def test_the_same_submission_again_is_the_same_job(store: SubmissionStore) -> None:
-    slurm, clock = Slurm(), ManualClock()
+    slurm, clock = Slurm(), ManualClock(100.0)
     creator = a_creator(slurm, store, clock)
     [made] = await creator.create([a_wish()])
     assert (made.outcome, made.job, made.queue) == (CreateOutcome.CREATED, "1", "gpu")
@@ -88,7 +88,7 @@ async def test_the_same_submission_again_is_the_same_job(store: SubmissionStore)
 
 
 async def test_a_job_whose_answer_was_lost_is_found_again(store: SubmissionStore) -> None:
-    slurm, clock = Slurm(), ManualClock()
+    slurm, clock = Slurm(), ManualClock(100.0)
     slurm.loses_answers = True
     with pytest.raises(Rejected, match="lost"):
         await a_creator(slurm, store, clock).create([a_wish(), a_wish("t-2")])
@@ -103,7 +103,7 @@ async def test_a_job_whose_answer_was_lost_is_found_again(store: SubmissionStore
 async def test_without_its_store_a_job_is_found_by_its_comment(
     store: SubmissionStore, tmp_path: Path
 ) -> None:
-    slurm, clock = Slurm(), ManualClock()
+    slurm, clock = Slurm(), ManualClock(100.0)
     await a_creator(slurm, store, clock).create([a_wish()])
     slurm.jobs.append(
         a_slurm_job("9", account="speech", comment=slurm.jobs[0].comment)
@@ -116,7 +116,7 @@ async def test_without_its_store_a_job_is_found_by_its_comment(
 
 
 async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionStore) -> None:
-    slurm, clock = Slurm(), ManualClock()
+    slurm, clock = Slurm(), ManualClock(100.0)
     slurm.away = True
     creator = a_creator(slurm, store, clock)
     with pytest.raises(Rejected, match="restarting"):
@@ -131,7 +131,7 @@ async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionS
 
 
 async def test_what_was_refused_may_be_asked_for_again(store: SubmissionStore) -> None:
-    slurm, clock = Slurm(), ManualClock()
+    slurm, clock = Slurm(), ManualClock(100.0)
     slurm.refuses = "Invalid account"
     creator = a_creator(slurm, store, clock)
     [refused] = await creator.create([a_wish()])
@@ -195,9 +195,9 @@ async def test_what_would_never_start_is_refused_before_it_stands(store: Submiss
         Remark(line=0, says="17 CPUs"),
         Remark(line=0, says="a label", refused=False),
     ]
-    [reply] = await a_creator(slurm, store, ManualClock()).create([a_wish()])
+    [reply] = await a_creator(slurm, store, ManualClock(100.0)).create([a_wish()])
     assert (reply.outcome, reply.reason) == (CreateOutcome.REFUSED, "image a.b/c:1 is not there; 17 CPUs")
     assert slurm.jobs == []
     slurm.says = slurm.says[2:]
-    [reply] = await a_creator(slurm, store, ManualClock()).create([a_wish()])
+    [reply] = await a_creator(slurm, store, ManualClock(100.0)).create([a_wish()])
     assert reply.outcome is CreateOutcome.CREATED

@@ -20,6 +20,7 @@ from fairlead_slurm_bridge.pods.payload import Payload
 from fairlead_slurm_bridge.pods.requests import pod_job
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.manual_clock import ManualClock
 from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.slurm_builders import NOON, a_slurm_job
 
@@ -72,13 +73,13 @@ def begin_again(
 
 
 @pytest.fixture
-def tell_end(life: PodLife, wall: list[float]) -> TellEnd:
+def tell_end(life: PodLife, wall: ManualClock) -> TellEnd:
     """Lets slurmd's epilog come, and a minute pass."""
 
     async def told() -> None:
         await life.end(ATTEMPT.job, ATTEMPT.restarts)
         life.runs.told(ATTEMPT.job, "n1")
-        wall[0] += 60
+        wall.now += 60
         life.bodies.left(ATTEMPT)  # whoever waits for a process looks again
 
     return told
@@ -108,7 +109,7 @@ async def test_the_next_attempt_waits_until_slurmd_has_done_with_a_forgotten_pro
     show: ShowPod[JobPod],
     hear: HearPod[Word],
     life: PodLife,
-    wall: list[float],
+    wall: ManualClock,
     begin_again: BeginAgain,
 ) -> None:
     """slurmctld has heard that the refused one has ended there: slurmd would refuse this one, and its node be drained."""
@@ -121,7 +122,7 @@ async def test_the_next_attempt_waits_until_slurmd_has_done_with_a_forgotten_pro
     done, _ = await asyncio.wait((following,), timeout=0.5)
     assert not done
     life.runs.told(ATTEMPT.job, "n1")
-    wall[0] += 60
+    wall.now += 60
     async with asyncio.timeout(20):
         assert (await following).kind == "adopted"
     show(None)

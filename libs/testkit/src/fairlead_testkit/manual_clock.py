@@ -8,7 +8,7 @@ class ManualClock:
         now: instant that it shows first.
     """
 
-    def __init__(self, now: float = 100.0) -> None:
+    def __init__(self, now: float = 0.0) -> None:
         self.now = now
 
     def __call__(self) -> float:
