@@ -7,11 +7,12 @@ from pathlib import Path
 
 from bench_lines import say
 
-from fairlead_bus import ConnectionSettings, Mirror, Publisher, connect
+from fairlead_bus import ConnectionSettings, Publisher, connect
 from fairlead_bus.server.provision import provision
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.state import STATE, JobState, Phase, State, encode_state, subject_of
+from fairlead_contracts import topology
+from fairlead_contracts.messages.state import JobState, Phase, encode_state, subject_of
 from fairlead_testkit.nats_server import NatsServer
+from fairlead_testkit.streams import state_mirror
 
 JOBS = 100_000
 
@@ -46,14 +47,7 @@ async def replay() -> None:
             published = time.perf_counter() - start
             rates = []
             for _ in range(3):
-                mirror: Mirror[State] = Mirror(
-                    bus,
-                    stream=topology.STATE,
-                    filter=subjects.state_filter(),
-                    codec=STATE,
-                    wake=asyncio.Event(),
-                    stamp=lambda state: state.stamp,
-                )
+                mirror = state_mirror(bus)
                 start = time.perf_counter()
                 running = asyncio.create_task(mirror.run())
                 await mirror.wait_complete()

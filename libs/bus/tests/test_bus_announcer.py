@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, BusTally, ConnectionSettings, Follower, Mirror, connect
+from fairlead_bus import Bucket, Bus, BusTally, ConnectionSettings, Follower, connect
 from fairlead_bus.facts.announcer import Announcer, Outgoing, StateChange
 from fairlead_bus.facts.repair import FIRST_PAUSE
 from fairlead_bus.ownership.leadership import Leadership
@@ -18,18 +18,17 @@ from fairlead_bus.server.accounts import AccountLayout
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import (
-    STATE,
     ClassState,
     PoolState,
     State,
     SyncMark,
     encode_state,
-    is_stated_at,
     subject_of,
 )
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.guarded import guarded_server
+from fairlead_testkit.streams import state_mirror
 
 pytestmark = pytest.mark.integration
 
@@ -121,15 +120,7 @@ class Audience:
     """A reader of what is stated and told."""
 
     def __init__(self, bus: Bus) -> None:
-        self.mirror: Mirror[State] = Mirror(
-            bus,
-            stream=topology.STATE,
-            filter=subjects.state_filter(CLUSTER),
-            codec=STATE,
-            wake=asyncio.Event(),
-            stamp=lambda state: state.stamp,
-            belongs=is_stated_at,
-        )
+        self.mirror = state_mirror(bus, CLUSTER)
         self.follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
         self.news: list[str] = []
 

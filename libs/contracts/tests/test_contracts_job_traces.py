@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,38 +24,21 @@ from fairlead_contracts.messages.job_traces import (
     trace_of_submission,
 )
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_testkit import builders
 
 AT = datetime(2026, 11, 23, 1, 2, 3, tzinfo=UTC)
 T0 = from_datetime(AT)
 CALLER = TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", kept=True)
 
 
-def a_job(
-    traceparent: str | None = None,
-    phase: Phase = Phase.ENDED,
-    *,
-    uid: str = "u-1",
-    submission: str | None = None,
-) -> JobState:
-    return JobState(
-        cluster="c1",
-        epoch=1,
-        rev=1,
-        id="job",
-        uid=uid,
-        submission=submission,
-        scope="team",
-        queue="q",
-        demand={"cpu": 1},
-        phase=phase,
-        submitted=T0,
-        queue_time=T0,
-        started=T0 + SECOND,
-        ended=T0 + 3 * SECOND,
-        outcome=Outcome.SUCCEEDED,
-        level=7,
-        traceparent=traceparent,
-    )
+JOB = builders.a_job(
+    "job", scope="team", uid="u-1", queue="q", demand={"cpu": 1}, submitted=T0, started=T0 + SECOND,
+    ended=T0 + 3 * SECOND, outcome=Outcome.SUCCEEDED, level=7,
+)  # fmt: skip
+
+
+def a_job(traceparent: str | None = None, phase: Phase = Phase.ENDED, **changes: object) -> JobState:
+    return msgspec.structs.replace(JOB, traceparent=traceparent, phase=phase, **changes)
 
 
 def submitted(ratio: float, caller: TraceContext | None = None, *, submission: str = "s-1") -> TraceContext:

@@ -35,7 +35,6 @@ from fairlead_contracts.frontend.verbs import (
 )
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import (
-    STATE,
     JobState,
     Outcome,
     Phase,
@@ -56,6 +55,7 @@ from fairlead_sim.store import ClusterStore
 from fairlead_sim.workload import one_pool
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.beside import beside
+from fairlead_testkit.streams import state_mirror
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -152,14 +152,7 @@ async def a_rig(server: NatsServer, folder: Path) -> AsyncIterator[Rig]:
     process = a_process(server, folder)
     async with connect(ConnectionSettings(url=server.url), name="test") as bus:
         await provision(bus, topology.topology([CLUSTER]))
-        mirror: Mirror[State] = Mirror(
-            bus,
-            stream=topology.STATE,
-            filter=subjects.state_filter(CLUSTER),
-            codec=STATE,
-            wake=asyncio.Event(),
-            stamp=lambda state: state.stamp,
-        )
+        mirror = state_mirror(bus, CLUSTER)
         rig = Rig(bus, process, mirror)
         follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER))
         async with beside(mirror.run(), rig.listen(follower)):

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_bus import Bus, ConnectionSettings, Follower, Mirror, connect
+from fairlead_bus import Bus, ConnectionSettings, Follower, connect
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobEvicted, JobQueued, JobStarted
 from fairlead_contracts.messages.state import (
-    STATE,
     ClassState,
     JobState,
     NodeState,
@@ -29,6 +28,7 @@ from fairlead_testkit import NatsServer, ServiceProcess, eventually, running
 from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import ADMIN, WATCHER, WORKLOADS_ALONE, ApiError, KubeLab, things
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.streams import state_mirror
 
 if TYPE_CHECKING:
     from fairlead_testkit.kubelab_fixtures import LabFactory
@@ -58,14 +58,7 @@ class ClusterReader:
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
         self.changed = asyncio.Event()
-        self.mirror: Mirror[State] = Mirror(
-            bus,
-            stream=topology.STATE,
-            filter=subjects.state_filter(CLUSTER),
-            codec=STATE,
-            wake=self.changed,
-            stamp=lambda state: state.stamp,
-        )
+        self.mirror = state_mirror(bus, CLUSTER, self.changed)
         self.follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
         self.events: dict[str, AnyEvent] = {}
 

@@ -21,6 +21,7 @@ from fairlead_contracts.messages.events import (
 )
 from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, TenantState
 from fairlead_kube.reflector import Key
+from fairlead_testkit import builders
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.workload_facts import End, WorkloadFacts
 
@@ -30,34 +31,14 @@ NOW = T0 + 3600 * SECOND
 KEY = Key("team-a", "one")
 
 
-def a_job(
-    phase: Phase = Phase.WAITING,
-    *,
-    uid: str = "u1",
-    started: Micros | None = None,
-    ended: Micros | None = None,
-    outcome: Outcome | None = None,
-) -> JobState:
-    return JobState(
-        cluster="c1",
-        epoch=0,
-        rev=0,
-        id="one",
-        uid=uid,
-        scope="team-a",
-        queue="cq",
-        demand={"gpu": 1},
-        phase=phase,
-        submitted=T0,
-        queue_time=T0,
-        level=5,
-        requested_class="urgent",
-        started=started,
-        ended=ended,
-        outcome=outcome,
-        submission="s-1",
-        traceparent="00-t",
-    )
+JOB = builders.a_job(
+    "one", epoch=0, rev=0, uid="u1", queue="cq", demand={"gpu": 1}, submitted=T0, level=5,
+    requested_class="urgent", submission="s-1", traceparent="00-t",
+)  # fmt: skip
+
+
+def a_job(phase: Phase = Phase.WAITING, **changes: object) -> JobState:
+    return msgspec.structs.replace(JOB, phase=phase, **changes)
 
 
 def running(at: Micros = T1, uid: str = "u1") -> JobState:

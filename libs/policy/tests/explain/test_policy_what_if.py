@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, Micros, from_datetime
-from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Counterfactual, WhatIf
 from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_behind
 from fairlead_policy.explain.explanation import NEIGHBOURS, targets_of
@@ -19,6 +18,7 @@ from fairlead_policy.explain.what_if import breakdown_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
+from fairlead_testkit.builders import a_position
 from fairlead_testkit.cases import cases
 from fairlead_testkit.told_what_if import told_what_if, what_if_in
 from fairlead_testkit.waiting import a_waiting_job
@@ -451,16 +451,5 @@ def test_wild_facts_get_words_and_their_exact_neighbours(
 def test_position_of_nobody_stands_alone() -> None:
     order = PoolFacts(PoolRules(capacity={"cpu": 1}, classes=("normal",)))
     assert order.position("nobody", NOW) is None
-    stranger = Position(
-        uid="x",
-        scope="",
-        id="x",
-        tenant="t",
-        job_class="normal",
-        dominant="",
-        use=0,
-        tag=0,
-        key=0,
-        submitted=0,
-    )
+    stranger = a_position(uid="x", tenant="t")
     assert around_position(order.at(NOW), stranger, 3).nearest == []
