@@ -234,17 +234,11 @@ class KubeBreaker(Breaker):
             self._stall,
             self._cut,
             self._repeat_old_decision,
-            self._restart_kueue,
-            self._restart_apiserver,
+            # Kueue's webhook is away meanwhile, and refuses every write of a Workload.
+            lambda: self._restart("kueue", self._lab.restart_kueue),
+            # Every watch breaks.
+            lambda: self._restart("kube-apiserver", self._lab.restart_apiserver),
         ]
-
-    async def _restart_kueue(self) -> None:
-        """Restarts Kueue: its webhook is away meanwhile, and refuses every write of a Workload."""
-        await self._restart("kueue", self._lab.restart_kueue)
-
-    async def _restart_apiserver(self) -> None:
-        """Restarts the API server: every watch breaks."""
-        await self._restart("kube-apiserver", self._lab.restart_apiserver)
 
     async def _restart(self, part: str, restart: Callable[[], None]) -> None:
         # One at a time: Kueue cannot start without its API server.

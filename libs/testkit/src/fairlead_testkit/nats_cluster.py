@@ -101,7 +101,7 @@ class NatsCluster:
         """Trap: for seconds after a leader's death the others are well and name the dead one."""
         running = [server for server in self.servers if server.running]
         names = {server.name for server in running}
-        return all(_is_healthy(server) and _leaders(server) <= names for server in running)
+        return all(_ask(server, "/healthz") is not None and _leaders(server) <= names for server in running)
 
     def __enter__(self) -> Self:
         try:
@@ -139,10 +139,6 @@ def _leaders(server: NatsServer) -> set[str]:
         str(led.get("leader", ""))
         for led in (told.get("meta_cluster", {}), *(s.get("cluster", {}) for s in streams))
     }
-
-
-def _is_healthy(server: NatsServer) -> bool:
-    return _ask(server, "/healthz") is not None
 
 
 def _ask(server: NatsServer, path: str) -> bytes | None:

@@ -88,7 +88,7 @@ class PodBreaker(Chaos):
         slurmctld, slurmd = self._site.lab.process("slurmctld"), self._site.lab.process("slurmd-n1")
         return [
             *[lambda: self._kill(bridge)] * 3,
-            lambda: self._pause_bridge(bridge),
+            lambda: self._away(bridge.name, f"SIGSTOP {bridge.name}", (0.5, 5), bridge.pause, bridge.resume),
             *[lambda: self._kill(slurmctld)] * 2,
             lambda: self._restart(slurmctld),
             lambda: self._kill(slurmd),
@@ -104,9 +104,6 @@ class PodBreaker(Chaos):
     async def _restart(self, victim: LabProcess) -> None:
         deed = f"restart of {victim.name}"
         await self._away(victim.name, deed, (0, _LONGEST_AWAY), victim.end, victim.start)
-
-    async def _pause_bridge(self, bridge: ServiceProcess) -> None:
-        await self._away(bridge.name, f"SIGSTOP {bridge.name}", (0.5, 5), bridge.pause, bridge.resume)
 
     async def _kill_hook(self) -> None:
         """A hook, or the process that stands on a node for a job."""

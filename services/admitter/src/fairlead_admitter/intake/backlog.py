@@ -136,9 +136,6 @@ class IntakeBacklog:
             if seconds >= self._stale_after
             else None
         )
-        await self._count_dead_letters()
-
-    async def _count_dead_letters(self) -> None:
         pattern = subjects.dead(subjects.submit_filter(self._cluster))
         data = await self._bus.jetstream.call(f"STREAM.INFO.{topology.DEAD}", {"subjects_filter": pattern})
         self._dead_gauge.set(sum(_stream.decode(data).state.subjects.values()))

@@ -62,7 +62,7 @@ class ClusterFacts:
         self._queues_by_scope: dict[str, dict[str, str]] = {}
         self._objects: dict[str, State] = {}
         self._jobs = StatedJobs()
-        self._class_of: Callable[[JobState], str] = _class_without_policy
+        self._class_of: Callable[[JobState], str] = lambda _: ""  # every job's before a policy is known
         self._job_class: dict[str, str] = {}
         """The class under which a queued job is kept, by uid."""
         self._waiting: Counter[str] = Counter()
@@ -239,11 +239,6 @@ class ClusterFacts:
             for job in self.queued_jobs():
                 if job.queue in queues and job.level != self.unsteered(job):
                     self._moved[job.queue].add(job.uid)
-
-
-def _class_without_policy(_: JobState) -> str:
-    """The class of every job before a policy is known."""
-    return ""
 
 
 def _unsteered_alike(before: State | None, after: QueueState) -> bool:

@@ -173,7 +173,9 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
             programs.append(_service(plan, url, "checker", f"checker-{target.cluster}", [*flags, *dry_run]))
     for found in plan.slurm:
         socket = str(plan.store / f"submitting-{found.cluster}.sock")
-        flags = [*_slurm_flags(found, plan.store), "--submit-socket", socket]
+        remembered = str(plan.store / f"slurm-bridge-{found.cluster}.db")
+        flags = ["--cluster", found.cluster, "--slurm-conf", str(found.conf), "--store", remembered]
+        flags += ["--submit-socket", socket]
         programs[:0] = [
             _submitting(plan, found, socket),
             _service(plan, url, "slurm_bridge", f"slurm-bridge-{found.cluster}", flags),
@@ -188,11 +190,6 @@ def _submitting(plan: StackPlan, target: SlurmTarget, socket: str) -> Program:
     command = [sys.executable, "-P", "-m", "fairlead_slurm.submitting", "--socket", socket]
     flags = ["--slurm-conf", str(target.conf), *(["--users", str(target.users)] if target.users else [])]
     return Program(name=f"submitting-{target.cluster}", command=[*command, *flags], environ=plan.environ)
-
-
-def _slurm_flags(target: SlurmTarget, store: Path) -> list[str]:
-    remembered = store / f"slurm-bridge-{target.cluster}.db"
-    return ["--cluster", target.cluster, "--slurm-conf", str(target.conf), "--store", str(remembered)]
 
 
 def admitter_of(cluster: str) -> str:

@@ -55,9 +55,5 @@ def positioned(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
 
 
 def _rest(tasks: list[SlurmJob], window: int) -> ArrayRemainder:
-    tasks.sort(key=_task)
+    tasks.sort(key=lambda job: job.task or 0)
     return ArrayRemainder(tasks=len(tasks), first=tasks[0], window=tuple(tasks[: max(0, window)]))
-
-
-def _task(job: SlurmJob) -> int:
-    return job.task or 0

@@ -18,7 +18,7 @@ from fairlead_kube.kinds.pods import Taint
 from fairlead_kube.kinds.quantities import in_base_units
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.cards import registered_on
-from fairlead_watcher.objects.quota import CohortFacts, Forest, QueueFacts, Quotas
+from fairlead_watcher.objects.quota import Forest, QueueFacts, Quotas
 from fairlead_watcher.objects.reservable import why_not_reservable
 from fairlead_watcher.objects.surroundings import LocalQueueFacts
 from fairlead_watcher.statements.enforcement import enforcement, where_jobs_differ
@@ -46,7 +46,10 @@ def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | Queue
             enforcement_mixed_why=mixed.why,
             reservable=not shared,
             reservable_why=shared,
-            cohorts=[_cohort(forest.cohort(name)) for name in tree.cohorts],
+            cohorts=[
+                CohortQuota(name=one.name, parent=one.parent, quotas=_by_flavor(one.quotas))
+                for one in map(forest.cohort, tree.cohorts)
+            ],
         )
         for queue in tree.queues:
             yield _queue(cluster, queue, tree.name)
@@ -68,10 +71,6 @@ def _queue(cluster: str, queue: QueueFacts, pool: str) -> QueueState:
         quotas=_by_flavor(queue.quotas),
         capabilities=KUEUE,
     )
-
-
-def _cohort(cohort: CohortFacts) -> CohortQuota:
-    return CohortQuota(name=cohort.name, parent=cohort.parent, quotas=_by_flavor(cohort.quotas))
 
 
 def _by_flavor(quotas: Quotas) -> list[FlavorQuota]:

@@ -39,7 +39,8 @@ class FreshRefusals:
     def believe(self, right: AccessRight) -> bool:
         """Whether the refusal of a right, which was just met, is to be believed by now."""
         now = self._clock()
-        self._forget_old(now)
+        # A refusal that was not repeated for so long says nothing of the next one.
+        self._refused = {old: row for old, row in self._refused.items() if now - row[1] <= FORGOTTEN_SECONDS}
         first, _ = self._refused.get(right, (now, now))
         self._refused[right] = (first, now)
         return now - first >= self._seconds
@@ -47,9 +48,3 @@ class FreshRefusals:
     def granted(self, right: AccessRight) -> None:
         """Notes that the right was granted: its next refusal is a new one."""
         self._refused.pop(right, None)
-
-    def _forget_old(self, now: float) -> None:
-        """A refusal that was not repeated for so long says nothing of the next one."""
-        old = [right for right, (_, last) in self._refused.items() if now - last > FORGOTTEN_SECONDS]
-        for right in old:
-            del self._refused[right]
