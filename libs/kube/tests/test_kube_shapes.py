@@ -14,7 +14,7 @@ from fairlead_kube.kinds.objects import (
     holds,
     instant,
 )
-from fairlead_kube.kinds.pods import Pod, Taint, Toleration
+from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.queues import ClusterQueue, Cohort
 from fairlead_kube.kinds.resources import JOBS, KUEUE, NODES, WORKLOADS
 from fairlead_kube.kinds.workloads import Workload
@@ -113,22 +113,6 @@ def test_conditions_are_found_by_type() -> None:
 )
 def test_timestamps_become_instants(text: str | None, micros: int) -> None:
     assert instant(text) == micros
-
-
-@pytest.mark.parametrize(
-    ("toleration", "covers"),
-    [
-        (Toleration(key="gpu", operator="Exists"), True),
-        (Toleration(key="gpu", value="yes", effect="NoSchedule"), True),
-        (Toleration(key="gpu", value="no"), False),
-        (Toleration(key="gpu", operator="Exists", effect="NoExecute"), False),
-        (Toleration(operator="Exists"), True),
-        (Toleration(key="other", operator="Exists"), False),
-        (Toleration(), False),
-    ],
-)
-def test_tolerations_cover_taints_by_the_rules_of_kubernetes(toleration: Toleration, *, covers: bool) -> None:
-    assert toleration.tolerates(Taint(key="gpu", value="yes", effect="NoSchedule")) is covers
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ import json
 import msgspec
 
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
+from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.reflector import Key
-from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.gate.kube_facts import bare_node, pod_facts
@@ -18,7 +19,7 @@ GPU = "nvidia.com/gpu"
 ANYWHERE = PodShape(count=1)
 
 
-def node(name: str, gpus: int, *taints: NodeTaint) -> FitNode:
+def node(name: str, gpus: int, *taints: Taint) -> FitNode:
     free = {GPU: gpus * 1000, "cpu": 64_000}
     return FitNode(name=name, free=free, allocatable=free, taints=taints)
 
@@ -52,9 +53,9 @@ def test_what_others_have_and_what_takes_its_time_to_end_is_missing() -> None:
 
 
 def test_nodes_where_no_pod_may_run_have_none() -> None:
-    tainted = node("n", 8, NodeTaint(key="dedicated", value="slurm"))
+    tainted = node("n", 8, Taint(key="dedicated", value="slurm", effect="NoSchedule"))
     assert free_gpus([tainted], ANYWHERE) == 0
-    tolerant = PodShape(count=1, tolerations=(PodToleration(key="dedicated", value="slurm"),))
+    tolerant = PodShape(count=1, tolerations=(Toleration(key="dedicated", value="slurm"),))
     assert free_gpus([tainted], tolerant) == 8
 
 

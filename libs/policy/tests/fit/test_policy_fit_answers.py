@@ -4,9 +4,10 @@ import pytest
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration, Requirement
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
 from fairlead_policy.fit.unschedulable import (
     CardRefusals,
     CardShort,
@@ -199,9 +200,9 @@ def test_one_group_of_an_affinity_is_enough_but_all_of_it() -> None:
 
 def test_taints_that_are_not_tolerated_are_named() -> None:
     taints = (
-        NodeTaint(key=GPU, value="yes"),
-        NodeTaint(key="old", effect="NoExecute"),
-        NodeTaint(key="x", effect="PreferNoSchedule"),
+        Taint(key=GPU, value="yes", effect="NoSchedule"),
+        Taint(key="old", effect="NoExecute"),
+        Taint(key="x", effect="PreferNoSchedule"),
     )
     nodes = [FitNode(name="a", free=amounts({"gpu": 8}), taints=taints)]
     assert said(place(gang(workers(1, gpu=1)), nodes)) == [
@@ -217,20 +218,20 @@ def test_taints_that_are_not_tolerated_are_named() -> None:
 @pytest.mark.parametrize(
     ("toleration", "tolerates"),
     [
-        (PodToleration(key="k", value="v"), True),
-        (PodToleration(key="k", value="v", operator=""), True),
-        (PodToleration(key="k", value="w"), False),
-        (PodToleration(key="j", value="v"), False),
-        (PodToleration(key="k", operator="Exists"), True),
-        (PodToleration(operator="Exists"), True),
-        (PodToleration(value="v"), False),
-        (PodToleration(key="k", value="v", effect="NoSchedule"), True),
-        (PodToleration(key="k", value="v", effect="NoExecute"), False),
-        (PodToleration(key="k", value="v", operator="Lt"), False),
+        (Toleration(key="k", value="v"), True),
+        (Toleration(key="k", value="v", operator=""), True),
+        (Toleration(key="k", value="w"), False),
+        (Toleration(key="j", value="v"), False),
+        (Toleration(key="k", operator="Exists"), True),
+        (Toleration(operator="Exists"), True),
+        (Toleration(value="v"), False),
+        (Toleration(key="k", value="v", effect="NoSchedule"), True),
+        (Toleration(key="k", value="v", effect="NoExecute"), False),
+        (Toleration(key="k", value="v", operator="Lt"), False),
     ],
 )
-def test_tolerations_as_kubernetes_reads_them(toleration: PodToleration, tolerates: bool) -> None:
-    tainted = FitNode(name="a", free={}, taints=(NodeTaint(key="k", value="v"),))
+def test_tolerations_as_kubernetes_reads_them(toleration: Toleration, tolerates: bool) -> None:
+    tainted = FitNode(name="a", free={}, taints=(Taint(key="k", value="v", effect="NoSchedule"),))
     shape = PodShape(count=1, tolerations=(toleration,))
     assert isinstance(place(gang(shape), [tainted]), Placement) == tolerates
 

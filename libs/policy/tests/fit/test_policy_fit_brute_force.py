@@ -7,12 +7,13 @@ from random import Random
 import pytest
 
 from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_testkit.cases import cases
@@ -53,7 +54,7 @@ def random_node(rng: Random, number: int, *, with_cards: bool) -> FitNode:
         name=f"n{number}",
         free=free,
         labels=labels | ({"kind": "fast"} if rng.random() < 0.6 else {}),
-        taints=(NodeTaint(key="reserved", value="x"),) if rng.random() < 0.2 else (),
+        taints=(Taint(key="reserved", value="x", effect="NoSchedule"),) if rng.random() < 0.2 else (),
         cards=tuple(random_card(rng, f"{number}-{card}") for card in range(rng.randrange(4)))
         if with_cards
         else (),
@@ -80,7 +81,7 @@ def random_shape(rng: Random, *, with_cards: bool, most: int) -> PodShape:
         count=rng.randrange(1, most + 1),
         demand={name: rng.randrange(4) for name in RESOURCES} if not with_cards or rng.random() < 0.4 else {},
         selector={"kind": "fast"} if rng.random() < 0.2 else {},
-        tolerations=(PodToleration(key="reserved", operator="Exists"),) if rng.random() < 0.7 else (),
+        tolerations=(Toleration(key="reserved", operator="Exists"),) if rng.random() < 0.7 else (),
         vgpus=tuple(random_ask(rng) for _ in range(rng.choice([0, 1, 1, 1, 1, 2]))) if with_cards else (),
         card_annotations=card_annotations,
     )

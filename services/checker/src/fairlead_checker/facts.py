@@ -15,7 +15,7 @@ from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.quantities import int32, readable_amounts
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST, CheckState, PodSet, Workload
 from fairlead_policy.fit.observed import empty_node
-from fairlead_policy.fit.shapes import FitNode, NodeTaint
+from fairlead_policy.fit.shapes import FitNode
 
 OF_WORKLOAD = "kueue.x-k8s.io/workload"
 """Annotation of a pod: the Workload that it was admitted by."""
@@ -146,6 +146,6 @@ def bare_node(node: Node) -> FitNode | None:
         readable_amounts(node.status.allocatable or {}),
         labels=node.metadata.labels,
         annotations=node.metadata.annotations,
-        taints=[NodeTaint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()],
+        taints=node.spec.taints or (),
         unschedulable=node.spec.unschedulable,
     )

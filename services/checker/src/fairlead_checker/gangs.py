@@ -12,9 +12,8 @@ from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, PER_VGPU, VGPUS,
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube.kinds.demand import card_asks, pod_demand
 from fairlead_kube.kinds.pods import PodSpec
-from fairlead_kube.kinds.pods import Toleration as KubeToleration
 from fairlead_kube.kinds.queues import ResourceFlavor
-from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, PodToleration, Requirement
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
 from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.requests import vgpu_asks
 
@@ -100,7 +99,7 @@ def _shape(
         demand={name: amount for name, amount in pod_demand(spec).items() if name not in left_out},
         selector={**labels, **(spec.node_selector or {})},
         affinity=tuple(_affinity(spec)),
-        tolerations=tuple(map(_toleration, tolerated)),
+        tolerations=tuple(tolerated),
         vgpus=vgpu_asks(card_asks(spec)) if by_cards else (),
         card_annotations=card_annotations_of(
             {name: noted[name] for name in CARD_ANNOTATIONS if name in noted}
@@ -116,7 +115,3 @@ def _affinity(spec: PodSpec) -> Iterator[tuple[Requirement, ...]]:
                 Requirement(key=one.key, operator=one.operator, values=tuple(one.values or ()))
                 for one in term
             )
-
-
-def _toleration(found: KubeToleration) -> PodToleration:
-    return PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)

@@ -5,11 +5,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from fairlead_contracts.frontend.taints import Toleration
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
-from fairlead_kube.kinds.pods import Toleration
 from fairlead_kube.settings import KubeSettings
-from fairlead_policy.fit.shapes import PodShape, PodToleration
+from fairlead_policy.fit.shapes import PodShape
 from fairlead_runtime.lifecycle import Lifecycle, Tasks
 from fairlead_runtime.metrics import MetricsObserver
 from fairlead_slurm.errors import PodCommentError
@@ -225,11 +225,7 @@ def _licence(settings: SlurmBridgeSettings, conf: Path | None) -> AccountedLicen
 
 def pod_places(rules: PodRules) -> PodShape:
     """Shape that finds the nodes on which all pods may run."""
-    tolerations = tuple(
-        PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
-        for one in rules.tolerations
-    )
-    return PodShape(count=1, selector=rules.node_selector, tolerations=tolerations)
+    return PodShape(count=1, selector=rules.node_selector, tolerations=rules.tolerations)
 
 
 def _toleration(text: str) -> Toleration:

@@ -13,6 +13,7 @@ from fairlead_contracts.frontend.capabilities import (
     shipped_capabilities,
 )
 from fairlead_contracts.frontend.cards import REGISTER, CardCount
+from fairlead_contracts.frontend.taints import Toleration
 from fairlead_contracts.policyfile.document import PolicyDocument
 
 # Written and checked alike ---------------------------------------------------------------------------------------------
@@ -52,13 +53,8 @@ class SnapshotPod(Strict, frozen=True, kw_only=True):
     annotations: dict[str, str] = {}
 
 
-class SnapshotToleration(Strict, frozen=True, kw_only=True):
+class SnapshotToleration(Toleration, Strict, frozen=True, kw_only=True):
     """A taint that pods tolerate, as Kubernetes writes it."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
 
 
 # As written -----------------------------------------------------------------------------------------------------------

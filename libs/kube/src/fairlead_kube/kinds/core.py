@@ -1,5 +1,6 @@
 """Kinds of Kubernetes itself, of Kubeflow and of Karpenter: nodes, namespaces, jobs, node pools, webhooks."""
 
+from fairlead_contracts.frontend.taints import Taint
 from fairlead_kube.kinds.objects import (
     Condition,
     KubeStruct,
@@ -9,7 +10,7 @@ from fairlead_kube.kinds.objects import (
     RawAmounts,
     holds,
 )
-from fairlead_kube.kinds.pods import PodTemplate, Taint
+from fairlead_kube.kinds.pods import PodTemplate
 
 
 class NodeSpec(KubeStruct, frozen=True, kw_only=True):

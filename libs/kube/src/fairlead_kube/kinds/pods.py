@@ -1,5 +1,6 @@
 """Pods and pod templates: their demand, and the nodes on which they may run."""
 
+from fairlead_contracts.frontend.taints import Toleration
 from fairlead_kube.kinds.objects import Condition, KubeStruct, LabelRequirement, ObjectMeta, RawAmounts
 
 
@@ -22,33 +23,10 @@ class Container(KubeStruct, frozen=True, kw_only=True):
     """Ports as they are written; they are only compared, never read."""
 
 
-class Toleration(KubeStruct, frozen=True, kw_only=True):
-    """A taint that a pod puts up with."""
+class PodToleration(Toleration, frozen=True, kw_only=True, rename="camel"):
+    """A taint that a pod puts up with, and for how long."""
 
-    key: str = ""
-    """Key of the taint; empty with operator `Exists` for every taint."""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-    """Effect of the taint; empty for every effect."""
     toleration_seconds: int | None = None
-
-    def tolerates(self, taint: "Taint") -> bool:
-        """Whether it covers the taint, by the rules of Kubernetes."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
-            return False
-        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
-
-
-class Taint(KubeStruct, frozen=True, kw_only=True):
-    """A taint of a node: it keeps pods without a toleration off."""
-
-    key: str
-    value: str = ""
-    effect: str = ""
-    """Effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
 
 
 class NodeSelectorTerm(KubeStruct, frozen=True, kw_only=True):
@@ -94,7 +72,7 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     they name."""
     overhead: RawAmounts | None = None
     node_selector: dict[str, str] | None = None
-    tolerations: list[Toleration] | None = None
+    tolerations: list[PodToleration] | None = None
     affinity: Affinity | None = None
     priority_class_name: str = ""
     priority: int | None = None

@@ -1,7 +1,8 @@
 """Kueue's quota: ClusterQueue, Cohort, LocalQueue and ResourceFlavor, v1beta2 and v1beta1 in one shape."""
 
+from fairlead_contracts.frontend.taints import Taint
 from fairlead_kube.kinds.objects import Amount, Condition, KubeStruct, LabelSelector, ObjectMeta, holds
-from fairlead_kube.kinds.pods import Taint, Toleration
+from fairlead_kube.kinds.pods import PodToleration
 
 
 class ResourceQuota(KubeStruct, frozen=True, kw_only=True):
@@ -186,7 +187,7 @@ class ResourceFlavorSpec(KubeStruct, frozen=True, kw_only=True):
 
     node_labels: dict[str, str] | None = None
     node_taints: list[Taint] | None = None
-    tolerations: list[Toleration] | None = None
+    tolerations: list[PodToleration] | None = None
 
 
 class ResourceFlavor(KubeStruct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from fairlead_contracts.frontend.cards import (
     CardState,
     with_use,
 )
+from fairlead_contracts.frontend.taints import Taint
 from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
 from fairlead_contracts.snapshot.types import (
     SnapshotCard,
@@ -27,13 +28,12 @@ from fairlead_contracts.snapshot.types import (
     SnapshotNode,
     SnapshotRunning,
     SnapshotShape,
-    SnapshotToleration,
 )
-from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_asks
 
-UNSCHEDULABLE = NodeTaint(key="node.kubernetes.io/unschedulable")
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """Taint that Kubernetes itself puts on a node that is cordoned."""
 
 type FitJob = SnapshotJob | SnapshotRunning
@@ -60,11 +60,11 @@ def node_of(node: SnapshotNode, cards: tuple[CardState, ...]) -> FitNode:
     )
 
 
-def taint_of(text: str) -> NodeTaint:
+def taint_of(text: str) -> Taint:
     """The taint as kubectl writes it."""
     pair, _, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
-    return NodeTaint(key=key, value=value, effect=effect)
+    return Taint(key=key, value=value, effect=effect)
 
 
 def cards_on(node: SnapshotNode) -> tuple[CardState, ...]:
@@ -206,14 +206,10 @@ def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool
         count=shape.pods,
         demand=demand,
         selector=shape.selector,
-        tolerations=tuple(map(_toleration, shape.tolerations)),
+        tolerations=tuple(shape.tolerations),
         vgpus=asks,
         card_annotations=card_annotations_of(annotations),
     )
-
-
-def _toleration(found: SnapshotToleration) -> PodToleration:
-    return PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
 
 
 def read_cards(nodes: Iterable[SnapshotNode], problems: list[FieldError]) -> Iterator[tuple[CardState, ...]]:

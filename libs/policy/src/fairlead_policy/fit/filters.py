@@ -6,7 +6,8 @@ As kube-scheduler's plugins NodeAffinity and TaintToleration decide
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from fairlead_policy.fit.shapes import FitNode, NodeTaint, PodShape, PodToleration, Requirement
+from fairlead_contracts.frontend.taints import Taint
+from fairlead_policy.fit.shapes import FitNode, PodShape, Requirement
 
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
 
@@ -33,20 +34,11 @@ def selected(shape: PodShape, node: FitNode) -> bool:
     return all(node.labels.get(key) == value for key, value in shape.selector.items())
 
 
-def untolerated(shape: PodShape, node: FitNode) -> Iterator[NodeTaint]:
+def untolerated(shape: PodShape, node: FitNode) -> Iterator[Taint]:
     """The taints that keep the pods off."""
     for taint in node.taints:
-        if taint.effect in _KEEPS_OFF and not any(_tolerates(one, taint) for one in shape.tolerations):
+        if taint.effect in _KEEPS_OFF and not any(one.tolerates(taint) for one in shape.tolerations):
             yield taint
-
-
-def _tolerates(toleration: PodToleration, taint: NodeTaint) -> bool:
-    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
-        return False
-    if toleration.operator == "Exists":
-        return True
-    # Other operators than these two are refused by Kubernetes or not common yet: they tolerate nothing here.
-    return bool(toleration.key) and toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
 def _affine(shape: PodShape, labels: Mapping[str, str]) -> bool:

@@ -7,8 +7,9 @@ import msgspec
 
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
 from fairlead_contracts.frontend.cards import Allocation, with_use
+from fairlead_contracts.frontend.taints import Taint
 from fairlead_policy.fit.facts import UNSCHEDULABLE
-from fairlead_policy.fit.shapes import FitNode, NodeTaint
+from fairlead_policy.fit.shapes import FitNode
 
 
 def empty_node(
@@ -17,7 +18,7 @@ def empty_node(
     *,
     labels: Mapping[str, str] | None,
     annotations: Mapping[str, str] | None,
-    taints: Iterable[NodeTaint],
+    taints: Iterable[Taint],
     unschedulable: bool,
 ) -> FitNode:
     """The node. Cards that cannot be read it does not have.

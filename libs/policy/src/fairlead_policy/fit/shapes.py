@@ -8,6 +8,7 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.requests import VgpuRequest
 
@@ -18,23 +19,6 @@ _ONE_POD = 1000
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _NO_CARD_ANNOTATIONS = CardAnnotations()
-
-
-class NodeTaint(msgspec.Struct, frozen=True, kw_only=True):
-    """Keeps pods off a node that don't tolerate it. `PreferNoSchedule` keeps nobody off."""
-
-    key: str
-    value: str = ""
-    effect: str = "NoSchedule"
-
-
-class PodToleration(msgspec.Struct, frozen=True, kw_only=True):
-    """A toleration of a pod, as Kubernetes has it: no effect means each one, no key with `Exists` means each taint."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +38,7 @@ class FitNode(msgspec.Struct, frozen=True, kw_only=True):
     allocatable: Mapping[str, int] | None = None
     """Amounts when nothing runs; None where they are not known: what is free stands for them then."""
     labels: Mapping[str, str] = _NO_LABELS
-    taints: tuple[NodeTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     """Taints, with those that Kubernetes sets itself, `node.kubernetes.io/unschedulable` for one."""
     cards: tuple[CardState, ...] = ()
 
@@ -82,7 +66,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     selector: Mapping[str, str] = _NO_LABELS
     affinity: tuple[tuple[Requirement, ...], ...] = ()
     """Required node affinity: one of the groups must hold, in it each requirement. Empty asks nothing."""
-    tolerations: tuple[PodToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     vgpus: tuple[VgpuRequest, ...] = ()
     """One ask a container, in the containers' order."""
     card_annotations: CardAnnotations = _NO_CARD_ANNOTATIONS

@@ -5,7 +5,7 @@ import msgspec
 from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU
 from fairlead_kube.kinds.demand import card_asks, pod_demand
 from fairlead_kube.kinds.pods import PodSpec
-from fairlead_policy.fit.shapes import Gang, PodShape, PodToleration
+from fairlead_policy.fit.shapes import Gang, PodShape
 from fairlead_policy.hami.requests import vgpu_asks
 
 _PODS = "pods"
@@ -39,10 +39,7 @@ def pod_ask(spec: PodSpec, name: str) -> PodAsk:
         count=1,
         demand=demand,
         selector=spec.node_selector or {},
-        tolerations=tuple(
-            PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
-            for one in spec.tolerations or ()
-        ),
+        tolerations=tuple(spec.tolerations or ()),
     )
     rest = {resource: amount for resource, amount in demand.items() if resource not in CARD_RESOURCES}
     by_card = msgspec.structs.replace(shape, demand=rest, vgpus=vgpu_asks(cards))

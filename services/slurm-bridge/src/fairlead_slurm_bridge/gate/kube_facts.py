@@ -13,7 +13,7 @@ from fairlead_kube.kinds.objects import holds
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.quantities import readable_amounts
 from fairlead_policy.fit.observed import empty_node
-from fairlead_policy.fit.shapes import FitNode, NodeTaint
+from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import PodDemand
@@ -159,6 +159,6 @@ def bare_node(node: Node, labels: Mapping[str, str]) -> FitNode | None:
         readable_amounts(node.status.allocatable or {}),
         labels=node.metadata.labels,
         annotations=node.metadata.annotations,
-        taints=[NodeTaint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()],
+        taints=node.spec.taints or (),
         unschedulable=node.spec.unschedulable,
     )

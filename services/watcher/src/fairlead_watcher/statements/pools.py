@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.capabilities import KUEUE
+from fairlead_contracts.frontend.taints import Taint
 from fairlead_contracts.messages.state import (
     ClassState,
     CohortQuota,
@@ -14,7 +15,6 @@ from fairlead_contracts.messages.state import (
     TenantState,
 )
 from fairlead_kube.kinds.core import Node
-from fairlead_kube.kinds.pods import Taint
 from fairlead_kube.kinds.quantities import in_base_units
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.cards import registered_on

@@ -7,12 +7,13 @@ import msgspec
 from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
+from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.kinds.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
 from fairlead_kube.kinds.objects import ObjectMeta
-from fairlead_kube.kinds.pods import Pod, Taint, Toleration
+from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.quantities import in_base_units
 from fairlead_kube.kinds.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, ResourceGroup
 from fairlead_kube.kinds.workloads import AdmissionCheck, PriorityClass, Workload

@@ -14,13 +14,12 @@ from fairlead_contracts.base.quantities import format_quantity
 from fairlead_kube.kinds.core import Node as KubeNode
 from fairlead_kube.kinds.demand import pod_demand, workload_demand
 from fairlead_kube.kinds.objects import LabelRequirement
-from fairlead_kube.kinds.pods import Toleration as KubeToleration
 from fairlead_kube.kinds.quantities import in_base_units
 from fairlead_kube.kinds.queues import ClusterQueue, ResourceFlavor
 from fairlead_kube.kinds.workloads import PodSet, Workload
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration, Requirement
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
 from fairlead_policy.fit.unschedulable import NoZoneHoldsAll
 from fairlead_policy.fit.words import all_in_words
 
@@ -42,9 +41,7 @@ def node_of(node: KubeNode) -> FitNode:
         allocatable=has,
         labels=node.metadata.labels or {},
         taints=tuple(
-            NodeTaint(key=taint.key, value=taint.value, effect=taint.effect)
-            for taint in node.spec.taints or ()
-            if not taint.key.startswith("node.kubernetes.io/")
+            taint for taint in node.spec.taints or () if not taint.key.startswith("node.kubernetes.io/")
         ),
     )
 
@@ -74,7 +71,7 @@ def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> PodShape:
         affinity=tuple(
             (*left, *right) for left, right in product(own or [()], _choices(flavors)) if left or right
         ),
-        tolerations=tuple(map(_toleration, tolerated)),
+        tolerations=tuple(tolerated),
     )
 
 
@@ -97,10 +94,6 @@ def _choices(flavors: list[list[ResourceFlavor]]) -> list[tuple[Requirement, ...
 
 def _requirement(found: LabelRequirement) -> Requirement:
     return Requirement(key=found.key, operator=found.operator, values=tuple(found.values or ()))
-
-
-def _toleration(found: KubeToleration) -> PodToleration:
-    return PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
 
 
 def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[ResourceFlavor]]:

@@ -9,8 +9,8 @@ from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.kueue.doctor.making import Misfit, makers, misfits
 from fairlead_cli.kueue.doctor.survey import Survey, check, taint_in_words, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.frontend.taints import Taint
 from fairlead_kube.kinds.core import NodePool
-from fairlead_kube.kinds.pods import Taint
 from fairlead_kube.kinds.quantities import in_base_units
 from fairlead_kube.kinds.queues import ResourceFlavor
 
