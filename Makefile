@@ -14,6 +14,7 @@ CODE       := $(MEMBERS) tests bench deploy
 WORKERS    ?= 6
 FLOOR      := 73
 TEST       := $(BIN)/python -m pytest -n $(WORKERS) -m "not deep" --durations 25 --durations-min 5
+NIGHTLY    := deep faults chaos abuse coverage audit
 DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
 
 # Bytecode is kept, out of the sources, also where the environment says otherwise: each service that a test starts would
@@ -24,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test tests check lint types deep deep-policy deep-others faults coverage audit chaos rollback abuse bytes images-check bench pictures dashboards settings schemas words format lock clean lab-kube lab-slurm lab-down lab-build
+.PHONY: help setup demo test tests check lint types deep deep-policy deep-others faults coverage audit nightly chaos rollback abuse bytes images-check bench pictures dashboards settings schemas words format lock clean lab-kube lab-slurm lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -97,7 +98,15 @@ coverage: $(STAMP) ## how much of the policy its tests run through; red below a 
 	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n 2 -m "not deep" --cov=fairlead_policy --cov-report=term:skip-covered --cov-fail-under=$(FLOOR) libs/policy
 
 audit: $(STAMP) ## look the locked packages up among known vulnerabilities (asks PyPI)
-	$(UV) tool run pip-audit --strict --require-hashes --disable-pip -r requirements.lock
+	@$(BIN)/python tests/audit/run.py $(UV) tool run pip-audit --require-hashes --disable-pip -r requirements.lock -f json
+
+# Each part runs whatever the ones before it said, and what they printed is long: the last lines say which were red.
+nightly: $(STAMP) ## all that is too long for each change, one after another: deep, faults, chaos, abuse, coverage, audit; a night
+	@ended=0; told=; for part in $(NIGHTLY); do \
+	  begun=$$(date +%s); \
+	  if $(MAKE) --no-print-directory $$part; then found=green; else found=red; ended=1; fi; \
+	  told="$$told$$(printf 'nightly: %-8s %-5s %4d min' $$part $$found $$((($$(date +%s) - begun + 30) / 60)))\n"; \
+	done; printf "$$told"; exit $$ended
 
 chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under load
 	FAIRLEAD_CHAOS_SECONDS=$${FAIRLEAD_CHAOS_SECONDS:-300} $(BIN)/python -m pytest --timeout 2400 -m chaos tests/chaos
