@@ -12,7 +12,7 @@ PROJECTS   := $(addsuffix /pyproject.toml,$(MEMBERS))
 NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
 CODE       := $(MEMBERS) tests bench deploy
 WORKERS    ?= 6
-FLOOR      := 73
+FLOOR      := 95
 TEST       := $(BIN)/python -m pytest -n $(WORKERS) -m "not deep" --durations 25 --durations-min 5
 NIGHTLY    := deep faults chaos abuse coverage audit
 DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
