@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_kube.kinds.core import Node, NodePool, PyTorchJob, Webhook
 from fairlead_kube.kinds.objects import (
     Condition,
-    LabelRequirement,
     LabelSelector,
     ObjectMeta,
     PartialObject,
@@ -72,7 +72,7 @@ def test_an_affinity_is_read_where_it_is_required() -> None:
     assert affinity.node_affinity is not None
     assert affinity.node_affinity.required is not None
     [term] = affinity.node_affinity.required.node_selector_terms or []
-    assert term.match_expressions == [LabelRequirement(key="zone", operator="In", values=["a"])]
+    assert term.match_expressions == [LabelRequirement(key="zone", operator="In", values=("a",))]
 
 
 def test_a_training_job_and_the_requirements_of_a_node_pool_are_read() -> None:
@@ -118,14 +118,14 @@ def test_timestamps_become_instants(text: str | None, micros: int) -> None:
 @pytest.mark.parametrize(
     ("operator", "values", "matches"),
     [
-        ("In", ["a", "b"], True),
-        ("NotIn", ["a"], False),
+        ("In", ("a", "b"), True),
+        ("NotIn", ("a",), False),
         ("Exists", None, True),
         ("DoesNotExist", None, False),
     ],
 )
 def test_selectors_match_by_all_their_requirements(
-    operator: str, values: list[str] | None, *, matches: bool
+    operator: str, values: tuple[str, ...] | None, *, matches: bool
 ) -> None:
     selector = LabelSelector(
         match_labels={"team": "x"},

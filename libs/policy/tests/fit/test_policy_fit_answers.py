@@ -4,10 +4,11 @@ import pytest
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.unschedulable import (
     CardRefusals,
     CardShort,
@@ -170,17 +171,17 @@ def test_labels_that_no_node_has() -> None:
 @pytest.mark.parametrize(
     ("requirement", "names"),
     [
-        (Requirement(key="n", operator="In", values=("1", "5")), {"a"}),
-        (Requirement(key="n", operator="NotIn", values=("1",)), {"b", "c"}),
-        (Requirement(key="n", operator="Exists"), {"a", "b"}),
-        (Requirement(key="n", operator="DoesNotExist"), {"c"}),
-        (Requirement(key="n", operator="Gt", values=("1",)), {"b"}),
-        (Requirement(key="n", operator="Lt", values=("3",)), {"a"}),
-        (Requirement(key="n", operator="Gt", values=("x",)), set()),
-        (Requirement(key="n", operator="Near", values=("1",)), set()),
+        (LabelRequirement(key="n", operator="In", values=("1", "5")), {"a"}),
+        (LabelRequirement(key="n", operator="NotIn", values=("1",)), {"b", "c"}),
+        (LabelRequirement(key="n", operator="Exists"), {"a", "b"}),
+        (LabelRequirement(key="n", operator="DoesNotExist"), {"c"}),
+        (LabelRequirement(key="n", operator="Gt", values=("1",)), {"b"}),
+        (LabelRequirement(key="n", operator="Lt", values=("3",)), {"a"}),
+        (LabelRequirement(key="n", operator="Gt", values=("x",)), set()),
+        (LabelRequirement(key="n", operator="Near", values=("1",)), set()),
     ],
 )
-def test_node_affinity(requirement: Requirement, names: set[str]) -> None:
+def test_node_affinity(requirement: LabelRequirement, names: set[str]) -> None:
     nodes = [node("a", labels={"n": "1"}), node("b", labels={"n": "3"}), node("c")]
     shape = PodShape(count=1, name="workers", affinity=((requirement,),))
     found = {one.name for one in nodes if isinstance(place(gang(shape), [one]), Placement)}
@@ -190,8 +191,8 @@ def test_node_affinity(requirement: Requirement, names: set[str]) -> None:
 
 
 def test_one_group_of_an_affinity_is_enough_but_all_of_it() -> None:
-    first = (Requirement(key="n", operator="Exists"), Requirement(key="m", operator="Exists"))
-    second = (Requirement(key="k", operator="Exists"),)
+    first = (LabelRequirement(key="n", operator="Exists"), LabelRequirement(key="m", operator="Exists"))
+    second = (LabelRequirement(key="k", operator="Exists"),)
     shape = PodShape(count=1, affinity=(first, second))
     assert isinstance(place(gang(shape), [node("a", labels={"n": ""})]), Unfit)
     assert isinstance(place(gang(shape), [node("a", labels={"n": "", "m": ""})]), Placement)

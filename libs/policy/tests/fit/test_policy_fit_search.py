@@ -8,13 +8,14 @@ from random import Random
 import pytest
 
 from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget, Want, pack, take, turn_of
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.verify import holds
 from fairlead_policy.hami.admission import refusal_of
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
@@ -362,5 +363,5 @@ def test_cards_that_do_not_hold_are_seen() -> None:
 def test_an_affinity_group_without_a_requirement_matches_nothing() -> None:
     node = FitNode(name="a", free={}, labels={"k": "v"})
     assert isinstance(place(Gang(shapes=(PodShape(count=1, affinity=((),)),)), [node]), Unfit)
-    either = ((), (Requirement(key="k", operator="Exists"),))
+    either = ((), (LabelRequirement(key="k", operator="Exists"),))
     assert isinstance(place(Gang(shapes=(PodShape(count=1, affinity=either),)), [node]), Placement)

@@ -9,11 +9,12 @@ import msgspec
 
 from fairlead_checker.facts import Checked, CheckedPods
 from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, PER_VGPU, VGPUS, CardState
+from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube.kinds.demand import card_asks, pod_demand
 from fairlead_kube.kinds.pods import PodSpec
 from fairlead_kube.kinds.queues import ResourceFlavor
-from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.requests import vgpu_asks
 
@@ -107,11 +108,7 @@ def _shape(
     )
 
 
-def _affinity(spec: PodSpec) -> Iterator[tuple[Requirement, ...]]:
+def _affinity(spec: PodSpec) -> Iterator[tuple[LabelRequirement, ...]]:
     """The required terms of a pod's node affinity; none where one goes by a node's fields, unknown here."""
     if all(spec.required_terms):
-        for term in spec.required_terms:
-            yield tuple(
-                Requirement(key=one.key, operator=one.operator, values=tuple(one.values or ()))
-                for one in term
-            )
+        yield from map(tuple, spec.required_terms)

@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, from_datetime
+from fairlead_contracts.frontend.label_requirements import LabelRequirement
 
 type Amount = str | int | float
 """A quantity as it stands in JSON: "500m", "64Gi", or a bare number where a CRD allows one. See `quantities`."""
@@ -113,15 +114,6 @@ def instant(timestamp: str | None) -> Micros:
     return from_datetime(datetime.fromisoformat(timestamp)) if timestamp else 0
 
 
-class LabelRequirement(KubeStruct, frozen=True, kw_only=True):
-    """An expression of a label selector or of a node selector term."""
-
-    key: str
-    operator: str
-    """Operator: `In`, `NotIn`, `Exists` or `DoesNotExist`; for nodes also `Gt` and `Lt`."""
-    values: list[str] | None = None
-
-
 class LabelSelector(KubeStruct, frozen=True, kw_only=True):
     """The labels that an object must have. None as a whole selects nothing, an empty one everything."""
 
@@ -132,20 +124,5 @@ class LabelSelector(KubeStruct, frozen=True, kw_only=True):
         """Whether the labels fulfil all requirements."""
         found = labels or {}
         return all(found.get(key) == value for key, value in (self.match_labels or {}).items()) and all(
-            _fulfils(one, found) for one in self.match_expressions or ()
+            one.holds(found) for one in self.match_expressions or ()
         )
-
-
-def _fulfils(requirement: LabelRequirement, labels: dict[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value is not None and value in (requirement.values or ())
-        case "NotIn":
-            return value is None or value not in (requirement.values or ())
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False

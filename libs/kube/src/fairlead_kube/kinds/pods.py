@@ -1,7 +1,8 @@
 """Pods and pod templates: their demand, and the nodes on which they may run."""
 
+from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_contracts.frontend.taints import Toleration
-from fairlead_kube.kinds.objects import Condition, KubeStruct, LabelRequirement, ObjectMeta, RawAmounts
+from fairlead_kube.kinds.objects import Condition, KubeStruct, ObjectMeta, RawAmounts
 
 
 class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ As kube-scheduler's plugins NodeAffinity and TaintToleration decide
 from collections.abc import Iterable, Iterator, Mapping
 
 from fairlead_contracts.frontend.taints import Taint
-from fairlead_policy.fit.shapes import FitNode, PodShape, Requirement
+from fairlead_policy.fit.shapes import FitNode, PodShape
 
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
 
@@ -43,30 +43,5 @@ def untolerated(shape: PodShape, node: FitNode) -> Iterator[Taint]:
 
 def _affine(shape: PodShape, labels: Mapping[str, str]) -> bool:
     return not shape.affinity or any(
-        group and all(_holds(requirement, labels) for requirement in group) for group in shape.affinity
+        group and all(requirement.holds(labels) for requirement in group) for group in shape.affinity
     )
-
-
-def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            return _compares(requirement, value)
-    return False
-
-
-def _compares(requirement: Requirement, value: str | None) -> bool:
-    try:
-        [bound] = requirement.values
-        number, limit = int(value or ""), int(bound)
-    except ValueError:
-        return False
-    return number > limit if requirement.operator == "Gt" else number < limit

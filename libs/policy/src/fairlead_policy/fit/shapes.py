@@ -8,6 +8,7 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.requests import VgpuRequest
@@ -19,14 +20,6 @@ _ONE_POD = 1000
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _NO_CARD_ANNOTATIONS = CardAnnotations()
-
-
-class Requirement(msgspec.Struct, frozen=True, kw_only=True):
-    """One expression of a required node affinity: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
 
 
 class FitNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +57,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     """Demand of one pod, without the resources of vGPU asks: HAMi answers for them, not the scheduler."""
     name: str = "pods"
     selector: Mapping[str, str] = _NO_LABELS
-    affinity: tuple[tuple[Requirement, ...], ...] = ()
+    affinity: tuple[tuple[LabelRequirement, ...], ...] = ()
     """Required node affinity: one of the groups must hold, in it each requirement. Empty asks nothing."""
     tolerations: tuple[Toleration, ...] = ()
     vgpus: tuple[VgpuRequest, ...] = ()

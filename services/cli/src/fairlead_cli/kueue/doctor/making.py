@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from fairlead_contracts.frontend.label_requirements import OPERATORS, LabelRequirement
 from fairlead_kube.kinds.core import NodePool
-from fairlead_kube.kinds.objects import LabelRequirement
 from fairlead_kube.kinds.queues import ResourceFlavor
 
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -68,43 +68,14 @@ def _misfit(key: str, value: str, pool: NodePool) -> Iterator[Misfit]:
         yield Misfit(key=key, value=value, why=why)
     for one in required:
         if not allows(one, value):
-            allowed = tuple(one.values or ()) if one.operator == "In" else ()
+            allowed = one.values or () if one.operator == "In" else ()
             yield Misfit(key=key, value=value, why=f"it requires {_words(one)}", allowed=allowed)
 
 
 def allows(requirement: LabelRequirement, value: str) -> bool:
-    """Whether a node label of this value fulfils the requirement."""
-    values = requirement.values or []
-    match requirement.operator:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return True
-        case "DoesNotExist":
-            return False
-        case "Gt" | "Lt" | "Gte" | "Lte":
-            return _compares(requirement.operator, value, values)
-        case _:
-            return True
-
-
-def _compares(operator: str, value: str, bounds: list[str]) -> bool:
-    try:
-        number, bound = int(value), int(bounds[0])
-    except (ValueError, IndexError):
-        return False
-    match operator:
-        case "Gt":
-            return number > bound
-        case "Lt":
-            return number < bound
-        case "Gte":
-            return number >= bound
-        case _:
-            return number <= bound
+    """Whether a node label of this value fulfils the requirement; one by an unknown operator keeps nothing off."""
+    return requirement.operator not in OPERATORS or requirement.holds({requirement.key: value})
 
 
 def _words(requirement: LabelRequirement) -> str:
-    return f"{requirement.key} {requirement.operator} {requirement.values or []}".replace("'", "")
+    return f"{requirement.key} {requirement.operator} {list(requirement.values or ())}".replace("'", "")

@@ -11,15 +11,15 @@ from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, quotas_of
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_kube.kinds.core import Node as KubeNode
 from fairlead_kube.kinds.demand import pod_demand, workload_demand
-from fairlead_kube.kinds.objects import LabelRequirement
 from fairlead_kube.kinds.quantities import in_base_units
 from fairlead_kube.kinds.queues import ClusterQueue, ResourceFlavor
 from fairlead_kube.kinds.workloads import PodSet, Workload
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.unschedulable import NoZoneHoldsAll
 from fairlead_policy.fit.words import all_in_words
 
@@ -58,7 +58,7 @@ def gang_of(workload: Workload, flavors: list[list[ResourceFlavor]]) -> Gang:
 
 def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> PodShape:
     spec = pod_set.template.spec
-    own = [tuple(map(_requirement, term)) for term in spec.required_terms]
+    own = [tuple(term) for term in spec.required_terms]
     tolerated = [
         *(spec.tolerations or ()),
         *(t for group in flavors for f in group for t in f.spec.tolerations or ()),
@@ -75,12 +75,12 @@ def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> PodShape:
     )
 
 
-def _choices(flavors: list[list[ResourceFlavor]]) -> list[tuple[Requirement, ...]]:
+def _choices(flavors: list[list[ResourceFlavor]]) -> list[tuple[LabelRequirement, ...]]:
     """The labels that a pod gets by its flavors, one choice of flavors each; one empty choice where any node will do."""
     groups = [
         [
             tuple(
-                Requirement(key=key, operator="In", values=(value,))
+                LabelRequirement(key=key, operator="In", values=(value,))
                 for key, value in sorted((flavor.spec.node_labels or {}).items())
             )
             for flavor in group
@@ -90,10 +90,6 @@ def _choices(flavors: list[list[ResourceFlavor]]) -> list[tuple[Requirement, ...
     ]
     several = [tuple(one for part in choice for one in part) for choice in product(*groups)]
     return [()] if () in several or len(several) > _MOST_CHOICES else several
-
-
-def _requirement(found: LabelRequirement) -> Requirement:
-    return Requirement(key=found.key, operator=found.operator, values=tuple(found.values or ()))
 
 
 def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[ResourceFlavor]]:
