@@ -11,6 +11,10 @@ class Taint(msgspec.Struct, frozen=True, kw_only=True):
     effect: str = ""
     """Effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
 
+    def __str__(self) -> str:
+        """The taint as kubectl writes it."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True):
     """A taint that a pod puts up with: no effect means each one, no key with `Exists` means each taint."""

@@ -82,11 +82,7 @@ def _no_match(shape: PodShape, nodes: Sequence[FitNode]) -> UnschedulableReason:
 
 
 def _taints(shape: PodShape, matching: Sequence[FitNode], usable: Sequence[FitNode]) -> UnschedulableReason:
-    taints = {
-        f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-        for node in matching
-        for taint in untolerated(shape, node)
-    }
+    taints = {str(taint) for node in matching for taint in untolerated(shape, node)}
     kept_off = len(matching) - len(usable)
     return TaintsInTheWay(shape=shape.name, taints=tuple(sorted(taints)), nodes=kept_off, all=not usable)
 

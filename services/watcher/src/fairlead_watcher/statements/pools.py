@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.capabilities import KUEUE
-from fairlead_contracts.frontend.taints import Taint
 from fairlead_contracts.messages.state import (
     ClassState,
     CohortQuota,
@@ -116,7 +115,7 @@ def node(cluster: str, found: Node) -> NodeState:
         allocatable=_allocatable(found),
         labels=found.metadata.labels or {},
         ready=found.ready,
-        taints=[_as_kubectl(taint) for taint in found.spec.taints or ()],
+        taints=list(map(str, found.spec.taints or ())),
         unschedulable=found.spec.unschedulable,
         cards=registered.cards,
         cards_refused=registered.refused,
@@ -132,8 +131,3 @@ def _allocatable(found: Node) -> dict[str, int]:
         except FieldError:
             continue
     return amounts
-
-
-def _as_kubectl(taint: Taint) -> str:
-    key = f"{taint.key}={taint.value}" if taint.value else taint.key
-    return f"{key}:{taint.effect}"

@@ -7,7 +7,7 @@ import msgspec
 from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
-from fairlead_contracts.frontend.taints import Taint, Toleration
+from fairlead_contracts.frontend.taints import Toleration
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -175,16 +175,11 @@ def quotas_of(groups: Iterable[ResourceGroup] | None) -> Iterator[tuple[str, str
                 yield flavor.name, quota.name, in_base_units(quota.name, quota.nominal_quota)
 
 
-def taint_in_words(taint: Taint) -> str:
-    """The taint as kubectl writes it."""
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-
-
 def repels(node: Node, tolerations: Iterable[Toleration]) -> list[str]:
     """The taints of a node that keep such pods off, as kubectl writes them; without those that pass by themselves."""
     known = list(tolerations)
     return [
-        taint_in_words(taint)
+        str(taint)
         for taint in node.spec.taints or ()
         if taint.effect in ("NoSchedule", "NoExecute")
         and not taint.key.startswith("node.kubernetes.io/")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.making import makers
-from fairlead_cli.kueue.doctor.survey import Survey, check, nodes_of, repels, taint_in_words, usable_nodes
+from fairlead_cli.kueue.doctor.survey import Survey, check, nodes_of, repels, usable_nodes
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.queues import ResourceFlavor
 
@@ -115,7 +115,7 @@ def _taints(survey: Survey) -> Iterator[Finding]:
 def _repelled(flavor: ResourceFlavor, matching: list[Node], usable: list[Node]) -> Finding:
     taints = Counter(taint for node in matching for taint in repels(node, flavor.spec.tolerations or ()))
     if flavor.spec.node_taints:
-        stated = set(map(taint_in_words, flavor.spec.node_taints))
+        stated = set(map(str, flavor.spec.node_taints))
         taints = Counter({taint: n for taint, n in taints.items() if taint not in stated})
     first = next(iter(taints))
     key, _, effect = first.rpartition(":")

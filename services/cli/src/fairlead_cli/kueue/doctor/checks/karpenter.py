@@ -7,7 +7,7 @@ from fairlead_cli.findings import Finding, info, listed, warning
 from fairlead_cli.kueue.doctor.checks.capacity import quotas
 from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.kueue.doctor.making import Misfit, makers, misfits
-from fairlead_cli.kueue.doctor.survey import Survey, check, taint_in_words, usable_nodes
+from fairlead_cli.kueue.doctor.survey import Survey, check, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.frontend.taints import Taint
 from fairlead_kube.kinds.core import NodePool
@@ -87,7 +87,7 @@ def _taints(survey: Survey) -> Iterator[Finding]:
             yield warning(
                 "nodepool-taint",
                 f"NodePool/{pool.metadata.name}",
-                f"its nodes have {listed(map(taint_in_words, taints))}, which flavor {flavor.metadata.name} does not tolerate",
+                f"its nodes have {listed(map(str, taints))}, which flavor {flavor.metadata.name} does not tolerate",
                 why="Karpenter makes no node for pods that do not tolerate its taints",
                 mend=f"kubectl patch resourceflavor {flavor.metadata.name} --type merge -p '"
                 + json.dumps({"spec": {"tolerations": [_toleration(taint) for taint in taints]}})
