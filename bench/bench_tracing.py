@@ -10,7 +10,6 @@ import contextlib
 import math
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -23,6 +22,7 @@ from fairlead_bus import Bus, PublishFailedError
 from fairlead_contracts.messages.events import JobEnded
 from fairlead_testkit.audit import events_of
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.fresh_interpreter import child_running
 
 JOBS = 900
 """Jobs of a round."""
@@ -59,15 +59,8 @@ server.serve_forever()
 @contextlib.asynccontextmanager
 async def a_collector() -> AsyncIterator[str]:
     """The address of one that takes all and keeps nothing, in a process of its own: its CPU is none of ours."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _COLLECTOR, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        said = await process.stdout.readline() if process.stdout else b""
-        yield f"http://127.0.0.1:{int(said)}"
-    finally:
-        process.kill()
-        await process.wait()
+    async with child_running(_COLLECTOR) as (_, told):
+        yield f"http://127.0.0.1:{int(await told.readline())}"
 
 
 class Spent(NamedTuple):

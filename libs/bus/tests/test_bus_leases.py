@@ -1,7 +1,6 @@
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import LEASE_SECONDS
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.beside import beside
+from fairlead_testkit.fresh_interpreter import child_running
 
 pytestmark = pytest.mark.integration
 
@@ -183,23 +183,11 @@ asyncio.run(main())
 
 @asynccontextmanager
 async def a_leading_child(server: NatsServer) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        CHILD_LEADER,
-        server.url,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert child.stdout is not None
-    try:
+    async with child_running(CHILD_LEADER, server.url) as (child, told):
         async with asyncio.timeout(40):
-            while (epoch := int(await child.stdout.readline())) == 0:
+            while (epoch := int(await told.readline())) == 0:
                 pass
         yield child, epoch
-    finally:
-        if child.returncode is None:
-            child.kill()
-        await child.wait()
 
 
 async def test_a_paused_leader_is_followed_and_does_not_trust_itself_when_it_goes_on(

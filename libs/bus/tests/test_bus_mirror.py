@@ -1,5 +1,4 @@
 import asyncio
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from fairlead_contracts.messages.state import STATE, NodeState, State, encode_st
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.beside import beside
+from fairlead_testkit.fresh_interpreter import child_running
 
 pytestmark = pytest.mark.integration
 
@@ -459,19 +459,12 @@ async def torture(bus: Bus, server: NatsServer, *, keys: int, rounds: int) -> li
     No key is ever deleted, so a complete replay has all of them. Every criterion but the one in use failed here: the
     messages' own metadata in 97 of 758 runs, a barrier fixed before the replay in more than half of them.
     """
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", REWRITER, server.url, str(keys), stdout=asyncio.subprocess.PIPE
-    )
     missing: list[int] = []
-    try:
-        assert child.stdout is not None
-        assert await child.stdout.readline() == b"all stand\n"
+    async with child_running(REWRITER, server.url, str(keys)) as (_, told):
+        assert await told.readline() == b"all stand\n"
         for _ in range(rounds):
             async with running(a_mirror(bus)) as mirror:
                 missing.append(keys - len(mirror.values))
-    finally:
-        child.kill()
-        await child.wait()
     return missing
 
 

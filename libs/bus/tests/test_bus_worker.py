@@ -1,5 +1,4 @@
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -24,6 +23,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology
 from fairlead_testkit import NatsServer, bus_harness, eventually
+from fairlead_testkit.fresh_interpreter import child_running
 from fairlead_testkit.streams import change_stream, nothing_waits
 
 pytestmark = pytest.mark.integration
@@ -170,16 +170,8 @@ asyncio.run(main())
 
 async def killed_while_handling(server: NatsServer) -> int:
     """Starts a worker in a process, kills it over its first message; returns which delivery that was."""
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", CHILD, server.url, DURABLE, stdout=asyncio.subprocess.PIPE
-    )
-    assert child.stdout is not None
-    try:
-        async with asyncio.timeout(40):
-            return int(await child.stdout.readline())
-    finally:
-        child.kill()
-        await child.wait()
+    async with child_running(CHILD, server.url, DURABLE) as (_, told), asyncio.timeout(40):
+        return int(await told.readline())
 
 
 async def test_what_a_killed_worker_had_in_hand_is_handled_by_another(

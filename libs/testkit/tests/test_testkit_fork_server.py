@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from fairlead_testkit import OwnProcessError, ServiceProcess, fork_server, plugin
 from fairlead_testkit.fork_server import ForkedProcess
+from fairlead_testkit.fresh_interpreter import child_running
 from fairlead_testkit.kubelab.processes import born
 
 SERVICE = "fairlead_forked"
@@ -131,11 +131,8 @@ async def test_servers_end_with_who_started_them(tmp_path: Path) -> None:
         "print(fork_server._servers._started[0]._process.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
-    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE)
-    assert owner.stdout is not None
-    server = os.pidfd_open(int(await owner.stdout.readline()))
-    owner.kill()
-    await owner.wait()
+    async with child_running(script) as (_, told):
+        server = os.pidfd_open(int(await told.readline()))
     ended = asyncio.Event()
     asyncio.get_running_loop().add_reader(server, ended.set)
     try:
