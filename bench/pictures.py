@@ -13,11 +13,12 @@ from pictures_plots import Axis, Plot, PlotLine, Point, svg
 
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros, to_seconds
 from fairlead_contracts.messages.decisions import Position
-from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.explain.counterfactuals import passes_at
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules, exactly
 from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_testkit.builders import a_weighted_policy
 from fairlead_testkit.contention import Arrival, ByFormula, Contention, Course, entitlements_of
 from fairlead_testkit.contention_by_core import ByCore, demand
 from fairlead_testkit.waiting import a_waiting_job
@@ -48,12 +49,7 @@ def hours(count: int, step: int = 1) -> Axis:
 
 def rules(weights: Mapping[str, int], aging: Aging = DEFAULT) -> PoolRules:
     """Rules of one pool of cards."""
-    document = PolicyDocument(
-        aging=aging,
-        pools=[Pool(name="gpu", members=["sim/gpu"])],
-        tenants=[Tenant(name=name, weight=float(weight)) for name, weight in weights.items()],
-    )
-    return Rulebook(document, 1).pool_rules("gpu", demand(CARDS))
+    return Rulebook(a_weighted_policy(weights, aging=aging), 1).pool_rules("gpu", demand(CARDS))
 
 
 def shares_over(course: Course, begin: int, length: int, weights: Mapping[str, int]) -> list[PlotLine]:

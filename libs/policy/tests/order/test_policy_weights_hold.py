@@ -10,9 +10,10 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.base.instants import DAY, HOUR, Micros
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_testkit.builders import a_weighted_policy
 from fairlead_testkit.contention import (
     ENDLESS,
     Arrival,
@@ -40,15 +41,6 @@ BACKLOGS = {
 """Work that waits, over all tenants, in days of the whole pool."""
 
 
-def document(weights: Mapping[str, int], **others: object) -> PolicyDocument:
-    """A policy that says who weighs what, and leaves aging to the default."""
-    return PolicyDocument(
-        pools=[Pool(name="gpu", members=["sim/gpu"])],
-        tenants=[Tenant(name=name, weight=float(weight)) for name, weight in weights.items()],
-        **others,  # type: ignore[arg-type] # by name, of the right types
-    )
-
-
 def rules_of(policy: PolicyDocument, slots: int) -> PoolRules:
     return Rulebook(policy, 1).pool_rules("gpu", demand(slots))
 
@@ -58,7 +50,7 @@ def by_formula(weights: Mapping[str, int], slots: int = SLOTS) -> ByFormula:
 
 
 def compared(weights: Mapping[str, int], slots: int = SLOTS) -> CoreBesideFormula:
-    return CoreBesideFormula(ByCore(rules_of(document(weights), slots)), by_formula(weights, slots))
+    return CoreBesideFormula(ByCore(rules_of(a_weighted_policy(weights), slots)), by_formula(weights, slots))
 
 
 def jobs_in(days: Fraction, tenants: int, slots: int = SLOTS) -> int:

@@ -191,6 +191,26 @@ a_document = Builder(
         tenants=[document.Tenant(name="team-a", weight=3.0), document.Tenant(name="team-b", weight=1.0)]
     )
 )
+
+
+def a_weighted_policy(
+    weights: Mapping[str, float], pool: str = "gpu", member: str = "sim/gpu", **more: object
+) -> document.PolicyDocument:
+    """A policy of one pool.
+
+    Args:
+        weights: weights by tenant.
+        pool: name of the pool.
+        member: the cluster's pool that it is of.
+        more: other fields of the document.
+    """
+    return a_document(
+        pools=[document.Pool(name=pool, members=[member])],
+        tenants=[document.Tenant(name=name, weight=weight) for name, weight in weights.items()],
+        **more,
+    )
+
+
 a_tenant = Builder(document.Tenant(name="team-a"))
 a_grant = Builder(document.Grant(tenant="team-a", classes=["urgent"], by="somebody", why="a test"))
 

@@ -9,8 +9,9 @@ from fairlead_bus import Bus, Publisher, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.builders import a_weighted_policy
 from fairlead_testkit.process_fleet import ProcessFleet
 
 CLUSTER = "sim"
@@ -73,11 +74,7 @@ def one_pool(tenants: Iterable[str] | Mapping[str, float], **more: object) -> Po
         more: other fields of the document.
     """
     weights = tenants if isinstance(tenants, Mapping) else dict.fromkeys(tenants, 1.0)
-    return PolicyDocument(
-        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-        tenants=[Tenant(name=name, weight=weight) for name, weight in weights.items()],
-        **more,  # type: ignore[arg-type] # passed on
-    )
+    return a_weighted_policy(weights, "gpu", f"{CLUSTER}/gpu", **more)
 
 
 async def submit_all(

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.leave import LeverName
-from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.builders import a_weighted_policy
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, AuditLine, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
@@ -144,9 +145,6 @@ def fair_policy(
         entitlement_per_day: of aging. 0 leaves it out: jobs that were created within a second have no order in Kubernetes.
         more: other fields of the document.
     """
-    return PolicyDocument(
-        aging=Aging(entitlement_per_day=entitlement_per_day),
-        pools=[Pool(name=POOL, members=[f"{KUBE_CLUSTER}/{pool}"])],
-        tenants=[Tenant(name=fixture.namespaces[name], weight=weight) for name, weight in weights.items()],
-        **more,  # type: ignore[arg-type] # passed on
-    )
+    by_namespace = {fixture.namespaces[name]: weight for name, weight in weights.items()}
+    aging = Aging(entitlement_per_day=entitlement_per_day)
+    return a_weighted_policy(by_namespace, POOL, f"{KUBE_CLUSTER}/{pool}", aging=aging, **more)

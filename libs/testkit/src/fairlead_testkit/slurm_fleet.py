@@ -6,8 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from fairlead_bus import Bus
-from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.builders import a_weighted_policy
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.people import give_leave
 from fairlead_testkit.process_fleet import ProcessFleet
@@ -72,12 +73,7 @@ class SlurmFleet(ProcessFleet):
 
 def account_policy(weights: Mapping[str, float], **more: object) -> PolicyDocument:
     """A policy for accounts by weight, without aging: jobs that were submitted within a second would differ by chance."""
-    return PolicyDocument(
-        aging=Aging(entitlement_per_day=0.0),
-        pools=[Pool(name=POOL, members=[f"{CLUSTER}/gpu"])],
-        tenants=[Tenant(name=name, weight=weight) for name, weight in weights.items()],
-        **more,  # type: ignore[arg-type] # passed on
-    )
+    return a_weighted_policy(weights, POOL, f"{CLUSTER}/gpu", aging=Aging(entitlement_per_day=0.0), **more)
 
 
 def filled(
