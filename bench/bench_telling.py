@@ -20,7 +20,7 @@ from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_runtime.frontend_spans import FrontendSpans
 from fairlead_runtime.settings import ServiceSettings
-from fairlead_runtime.spans import ExportOutcome, Spans
+from fairlead_runtime.spans import Spans
 from fairlead_runtime.tracing import configure_tracing
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
@@ -138,7 +138,7 @@ async def telling() -> None:
 
 async def _costs(endpoint: str, ratio: float) -> list[float]:
     """Microseconds for each job over those of the turn without, of each turn."""
-    without, spans = Spans("bench", "one", _ignore), Spans("bench", "one", _ignore)
+    without, spans = Spans("bench", "one", lambda *_: None), Spans("bench", "one", lambda *_: None)
     settings = ServiceSettings(otel_endpoint=endpoint, otel_sample_ratio=ratio)
     tracing = configure_tracing(settings, "bench", "one", spans)
     told = lives(ratio)
@@ -158,7 +158,3 @@ async def _costs(endpoint: str, ratio: float) -> list[float]:
         off = await spent(without)
         costs.append(1e6 * (await spent(spans) - off) / JOBS)
     return costs
-
-
-def _ignore(outcome: ExportOutcome, number: int) -> None:
-    del outcome, number

@@ -5,12 +5,8 @@ import time
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_contracts.base.instants import SECOND, from_seconds
 from fairlead_contracts.messages.job_traces import Span, new_trace
-from fairlead_runtime.spans import ExportOutcome, Spans
+from fairlead_runtime.spans import Spans
 from fairlead_testkit.builders import a_job
-
-
-def ignore(outcome: ExportOutcome, number: int) -> None:
-    del outcome, number
 
 
 def test_a_takeover_and_a_failure_are_linked_to_their_jobs_and_kept_where_these_are_not() -> None:
@@ -24,7 +20,7 @@ def test_a_takeover_and_a_failure_are_linked_to_their_jobs_and_kept_where_these_
             told.append(span)
             return True
 
-        traces = JobTraces(Spans("admitter", "one", ignore).send_to(take, ratio), "c")
+        traces = JobTraces(Spans("admitter", "one", lambda *_: None).send_to(take, ratio), "c")
         traces.took_over(7, jobs)
         traces.failed("gpu", 2, "forbidden", jobs[1::-1])
         traces.held("team-a", "no such namespace")

@@ -22,7 +22,7 @@ from fairlead_kube.kinds.workloads import AdmissionCheck, Workload
 from fairlead_kube.reflector import Key
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime.metrics import Metrics
-from fairlead_runtime.spans import ExportOutcome, Spans
+from fairlead_runtime.spans import Spans
 from fairlead_testkit.kubelab import KubeObject
 
 GPU = "nvidia.com/gpu"
@@ -32,10 +32,6 @@ HOLD = 60 * SECOND
 
 def text(at: Micros) -> str:
     return f"{to_datetime(at):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def ignore(outcome: ExportOutcome, number: int) -> None:
-    del outcome, number
 
 
 class CheckedCluster:
@@ -59,7 +55,7 @@ class CheckedCluster:
         """Workloads, each with the state written of it, or `let in`."""
         self._found: dict[str, KubeObject] = {}
         self.told: list[Span] = []
-        self.spans = Spans("checker", "one", ignore).send_to(self.take, 1.0)
+        self.spans = Spans("checker", "one", lambda *_: None).send_to(self.take, 1.0)
         self._version = 0
         self.checker = Checker(
             self,

@@ -1,27 +1,21 @@
 """The order in examples: the arithmetic that floats would get wrong, and what is infinite or nobody's."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import msgspec
 
 from fairlead_contracts.base.instants import HOUR, SECOND
-from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job
+from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job, uids
 
 TENANTS = ("ada", "bob", "cyd", "dan")
 CLASSES = ("urgent", "normal")
 QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"), JobQueue("c2", "q1"))
-
-
-def uids(positions: Sequence[Position]) -> list[str]:
-    return [position.uid for position in positions]
 
 
 def to_bytes(positions: object) -> bytes:

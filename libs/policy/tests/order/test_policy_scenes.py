@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -20,7 +19,7 @@ from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.tree_scenes import TreeScene, by_brute_force, order_before_changes, pool
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.waiting import a_waiting_job, uids
 
 CLASSES = ("urgent", "normal")
 QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"), JobQueue("c2", "q1"))
@@ -179,10 +178,6 @@ def after_h_drf(seed: int, most: int) -> TreeScene:
 of_each_kind = pytest.mark.parametrize("kind", [flat, tree, after_h_drf])
 seeds = st.integers(0, 2**32)
 rngs = seeds.map(random.Random)
-
-
-def uids(positions: Sequence[Position]) -> list[str]:
-    return [position.uid for position in positions]
 
 
 def to_bytes(positions: object) -> bytes:

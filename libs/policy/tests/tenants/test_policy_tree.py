@@ -1,23 +1,17 @@
 """Trees of tenants in examples; what holds of any tree stands with the scenes of the order."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import msgspec
 
-from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.waiting import a_waiting_job, uids
 
 QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"))
-
-
-def uids(positions: Sequence[Position]) -> list[str]:
-    return [position.uid for position in positions]
 
 
 def test_heads_wait_for_what_may_come_behind_the_beginning() -> None:

@@ -1,8 +1,9 @@
-"""A job that waits, as the policy core orders it: said by what its position depends on."""
+"""A job that waits, as the policy core orders it: said by what its position depends on. An order, by uids."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 
 THE_QUEUE = JobQueue("c", "q")
@@ -31,3 +32,8 @@ def a_waiting_job(
         queue=queue,
         override=override,
     )
+
+
+def uids(positions: Iterable[Position]) -> list[str]:
+    """The uids of jobs in an order."""
+    return [position.uid for position in positions]
