@@ -21,8 +21,8 @@ from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE
 from fairlead_testkit.kubelab.parts import APISERVER
-from fairlead_testkit.kubelab.processes import LabProcess
 from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.labs.processes import LabProcess
 from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.prometheus import Prometheus, all_scraped, ensure_prometheus

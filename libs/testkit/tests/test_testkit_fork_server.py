@@ -11,7 +11,7 @@ import pytest
 from fairlead_testkit import OwnProcessError, ServiceProcess, fork_server, plugin
 from fairlead_testkit.fork_server import ForkedProcess
 from fairlead_testkit.fresh_interpreter import child_running
-from fairlead_testkit.kubelab.processes import born
+from fairlead_testkit.labs.processes import born
 
 SERVICE = "fairlead_forked"
 """A package of the test's own, with the files that a service has."""

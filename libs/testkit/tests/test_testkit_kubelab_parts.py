@@ -19,8 +19,8 @@ from fairlead_testkit.kubelab import (
     things,
 )
 from fairlead_testkit.kubelab.detached import KubeLabSupervision
-from fairlead_testkit.kubelab.processes import born
 from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.labs.processes import born
 
 pytestmark = pytest.mark.kube
 
@@ -124,7 +124,7 @@ def test_the_detached_lab_stays_until_it_is_told_to_end(
 OWNER = """
 import sys
 from pathlib import Path
-from fairlead_testkit.kubelab.processes import Guardian, LabProcess
+from fairlead_testkit.labs.processes import Guardian, LabProcess
 
 guardian = Guardian()
 part = LabProcess("part", ["sleep", "600"], Path(sys.argv[1]), guardian).start()

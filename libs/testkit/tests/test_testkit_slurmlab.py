@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_testkit.awaiting import until
-from fairlead_testkit.kubelab.processes import born
+from fairlead_testkit.labs.processes import born
 from fairlead_testkit.slurmlab import (
     PEOPLE,
     SlurmCommandError,

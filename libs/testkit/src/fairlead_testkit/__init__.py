@@ -10,7 +10,9 @@ Never shipped: import-linter keeps it out of every other member. What a test nee
 - one admitter, with the cluster and the scorers played by hand: `fake_cluster`;
 - the gate of Slurm's bridge, with slurmctld and Kubernetes played by hand: `one_pod`;
 - everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `chaos_load`, `proxy`; what became
-  of each job after that: `audit`.
+  of each job after that: `audit`;
+- a real Kueue or a real Slurm on this machine: `kubelab` and `slurmlab`, which know nothing of one another and share
+  `labs`; the fleet beside them: `kube_fleet`, `slurm_fleet`, `joined_fleet`, and `pod_fleet` for Slurm's pods.
 
 All of them stand on `nats_server` or `nats_cluster`, run services by `bus_harness.serving` (in this process) or
 `process`, and `fairlead up` by `local_instance`; each process is an `own_process`. They act as `people` do, look at

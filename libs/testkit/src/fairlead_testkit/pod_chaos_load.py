@@ -11,7 +11,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from fairlead_testkit.chaos_load import Chaos, stopped_within
-from fairlead_testkit.kubelab.processes import LabProcess
+from fairlead_testkit.labs.processes import LabProcess
 from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.slurmlab import ACCOUNTS, SlurmCommandError

@@ -9,7 +9,7 @@ from fairlead_testkit.kubelab.furnishing import REPOSITORY
 from fairlead_testkit.kubelab.lab import KubeLab
 from fairlead_testkit.kubelab.toolsets import CURRENT, JAEGER, KUBERNETES
 from fairlead_testkit.kubelab.users import FAIRLEAD_USERS
-from fairlead_testkit.supervised import Supervised, Supervision
+from fairlead_testkit.labs.supervised import Supervised, Supervision
 
 
 class DetachedKubeLab(Supervised, frozen=True, kw_only=True):

@@ -1,7 +1,9 @@
-"""Errors of the lab, as types under one root."""
+"""Errors of the lab of Kubernetes, as types under one root."""
+
+from fairlead_testkit.labs.errors import LabError
 
 
-class KubeLabError(Exception):
+class KubeLabError(LabError):
     """The lab did not do as it was told."""
 
 

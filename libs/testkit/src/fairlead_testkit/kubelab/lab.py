@@ -26,9 +26,9 @@ from fairlead_testkit.kubelab.parts import (
     KubeLabPaths,
     Ports,
 )
-from fairlead_testkit.kubelab.processes import Lab, LabProcess
 from fairlead_testkit.kubelab.store import EtcdGateway
 from fairlead_testkit.kubelab.toolsets import OLDER
+from fairlead_testkit.labs.processes import Lab, LabProcess
 
 READY_SECONDS = 90.0
 """Seconds for each part to become ready: it takes a few; a busy machine takes longer. Only spent on failure."""

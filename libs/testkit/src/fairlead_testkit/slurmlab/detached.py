@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import gettempdir
 
+from fairlead_testkit.labs.supervised import Supervised, Supervision
 from fairlead_testkit.slurmlab.lab import SlurmLab
 from fairlead_testkit.slurmlab.options import TREE, SlurmOptions
 from fairlead_testkit.slurmlab.packages import ensure
-from fairlead_testkit.supervised import Supervised, Supervision
 
 
 class DetachedSlurmLab(Supervised, frozen=True, kw_only=True):

@@ -1,10 +1,10 @@
 """Errors of the Slurm lab, as types under one root."""
 
-from fairlead_testkit.kubelab.errors import KubeLabError
+from fairlead_testkit.labs.errors import LabError
 
 
-class SlurmLabError(KubeLabError):
-    """The lab did not do as it was told. Under the root of labs: who catches what any lab raises need not know which."""
+class SlurmLabError(LabError):
+    """The Slurm lab did not do as it was told."""
 
 
 class SlurmMissingError(SlurmLabError):

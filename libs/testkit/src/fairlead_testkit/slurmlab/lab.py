@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairlead_testkit.awaiting import until
-from fairlead_testkit.kubelab.processes import Lab, LabProcess
+from fairlead_testkit.labs.processes import Lab, LabProcess
 from fairlead_testkit.slurmlab import configuration
 from fairlead_testkit.slurmlab.configuration import SlurmLabPaths, SlurmPorts
 from fairlead_testkit.slurmlab.errors import SlurmCommandError

@@ -19,8 +19,8 @@ from pathlib import Path
 import msgspec
 
 from fairlead_testkit.awaiting import NeverHappenedError, until
-from fairlead_testkit.kubelab.errors import KubeLabError
-from fairlead_testkit.kubelab.processes import born
+from fairlead_testkit.labs.errors import LabError
+from fairlead_testkit.labs.processes import born
 from fairlead_testkit.own_process import OwnProcessError
 
 START_SECONDS = 180.0
@@ -67,7 +67,7 @@ class Supervision[R: Supervised](ABC):
         word = words[parser.parse_args().word]
         try:
             said = word()
-        except (KubeLabError, NeverHappenedError, OwnProcessError) as error:
+        except (LabError, NeverHappenedError, OwnProcessError) as error:
             sys.stderr.write(f"{error}\n")
             return 1
         sys.stdout.write(f"{said}\n" if said else "")
@@ -111,7 +111,7 @@ class Supervision[R: Supervised](ABC):
         """Start the lab unless it is up.
 
         Raises:
-            KubeLabError: the lab did not start; carries the supervisor's log.
+            LabError: the lab did not start; carries the supervisor's log.
         """
         self.prepare()
         with self._locked():
@@ -169,7 +169,7 @@ class Supervision[R: Supervised](ABC):
 
         def started() -> R | None:
             if supervisor.poll() is not None:
-                raise KubeLabError(f"the lab did not start:\n{log.read_text(errors='replace')[-4000:]}")
+                raise LabError(f"the lab did not start:\n{log.read_text(errors='replace')[-4000:]}")
             return self.running()
 
         found = until(started, START_SECONDS, "the lab is up")
