@@ -85,9 +85,9 @@ def test_every_problem_is_told_at_once_with_its_place(tmp_path: Path) -> None:
     told = "\n".join(refused.value.problems)
     assert len(refused.value.problems) == 7
     for place in (
-        "'windwo'",
-        ": limit",
-        ": health_port",
+        "config.yaml: line 1, column 9: 'windwo'",
+        "config.yaml: limit: line 2, column 8: ",
+        "config.yaml: health_port: line 3, column 14: ",
         "FAIRLEAD_DRY_RUN",
         "FAIRLEAD_OTEL_SAMPLE_RATIO",
         "--window",

@@ -96,11 +96,13 @@ def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[st
         return {}, []
     from fairlead_contracts.base.yaml_text import (  # here: most services are told everything by environment and flags
         YamlError,
+        places,
         read_yaml,
     )
 
     try:
-        content = read_yaml(Path(file).read_text(encoding="utf-8"))
+        text = Path(file).read_text(encoding="utf-8")
+        content = read_yaml(text)
     except (OSError, UnicodeDecodeError, YamlError) as error:
         return {}, [f"{file}: cannot be read: {' '.join(str(error).split())}"]
     if content is None:
@@ -108,9 +110,16 @@ def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[st
     if not isinstance(content, dict):
         return {}, [f"{file}: must hold keys and values, not a {type(content).__name__}"]
     known = {setting.name for setting in settings}
-    problems = [f"{file}: {key!r} is no setting of this service" for key in content if key not in known]
+    stands = places(text)
+    problems = [
+        f"{file}: {stands.get(str(key), '')}{key!r} is no setting of this service"
+        for key in content
+        if key not in known
+    ]
     return {
-        str(key): _FoundValue(value, f"{file}: {key}", text=False)
+        str(key): _FoundValue(
+            value, f"{file}: {key}: {stands.get(str(key), '')}".removesuffix(": "), text=False
+        )
         for key, value in content.items()
         if key in known
     }, problems
