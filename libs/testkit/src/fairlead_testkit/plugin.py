@@ -146,10 +146,13 @@ def pytest_unconfigure() -> None:
 def leaves_nothing_open() -> Iterator[None]:
     """Have a test of real processes fail that leaves a connection or a file open; the garbage of a later one would tell of it.
 
-    What is garbage by then warns, and warnings are errors. A look takes a millisecond or two, as what was collected is frozen.
+    What is garbage by then warns, and warnings are errors. A look takes a millisecond or two, as long as all that stood at the
+    last one is left out: with the reports of two thousand tests it takes 0.05 s, and 0.3 s after a test that thaws what was
+    collected, as those of the garbage collector do.
     """
     yield
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
