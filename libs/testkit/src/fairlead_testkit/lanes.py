@@ -50,7 +50,7 @@ LONGEST = (
 )
 """Files of the folder `tests` that last longest: it comes last. Of each lane they begin first, in this order."""
 _LANE = "fairlead_lanes"
-_MARK = re.compile(r"pytest\.mark\.(kube|slurm|integration|chaos)\b")
+_MARK = re.compile(r"pytest\.mark\.(kube|slurm|integration|container|chaos)\b")
 _LEAST_AHEAD = 2
 """Tests that a worker has to know: it starts one when it knows the one after (whose fixtures it may keep)."""
 

@@ -27,6 +27,7 @@ from fairlead_testkit.kubelab_fixtures import (
 from fairlead_testkit.slurmlab_fixtures import shared_slurm_lab, slurm_lab, slurm_labs, slurm_programs
 
 if TYPE_CHECKING:
+    from fairlead_testkit.container import ContainerNatsServer
     from fairlead_testkit.nats_server import NatsServer
 
 __all__ = [
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 
-REAL_PROCESSES = ("kube", "slurm", "integration", "chaos")
+REAL_PROCESSES = ("kube", "slurm", "integration", "container", "chaos")
 """Markers of tests with real processes. All others say the same thing in every run, and get no second try."""
 LAB_SECONDS = 180
 """Time limit of a test of a lab that states none: a lab's start counts to the first test that uses it."""
@@ -156,8 +157,17 @@ def leaves_nothing_open() -> Iterator[None]:
 
 
 @pytest.fixture
-def nats_server(tmp_path: Path) -> "Iterator[NatsServer]":
+def nats_server(tmp_path: Path) -> "Iterator[NatsServer | ContainerNatsServer]":
     """A running nats-server with JetStream of this test alone; killed by its pid at the end."""
+    if os.environ.get("FAIRLEAD_TEST_NATS") == "container":
+        from fairlead_testkit.container import ContainerNatsServer
+
+        container = ContainerNatsServer().start()
+        try:
+            yield container
+        finally:
+            container.remove()
+        return
     from fairlead_testkit.nats_server import NatsServer
 
     with NatsServer(tmp_path / "nats") as server:
