@@ -1,4 +1,4 @@
-"""Kueue's own load on a real Kueue, without and with Fairlead: saturated, short of room, with CPU to spare."""
+"""Kueue's own load on a real Kueue, without and with Fairlead: saturated, at its own pace, short of room, with CPU to spare."""
 
 import asyncio
 import contextlib
@@ -33,6 +33,12 @@ TURNS = 3
 """Number of turns without and with Fairlead, each."""
 SETTLE_SECONDS, REST_SECONDS = 5.0, 10.0
 """Seconds until all have started, and seconds for which it is then looked what they use anyway."""
+
+PACE = 43.0
+"""Workloads a second that come where Kueue is not to be saturated: as many as its own performance test admits."""
+LONGER = 4.0
+"""Factor of the run times where room comes free one by one: at that pace they hold some half of the quota, large ones
+all of a queue."""
 ALIKE: Shapes = (("short", 12, 5, 0.31), ("middling", 12, 5, 0.47), ("long", 12, 5, 0.73))
 """Shapes of one size, so that no order packs better than another: what is gained then is gained by who starts sooner."""
 FOR_SPARE = 12.0
@@ -44,9 +50,11 @@ to spare."""
 
 
 class KueueLoad(NamedTuple):
-    """The Workloads that come, as fast as they can be made."""
+    """The way in which the Workloads come."""
 
     name: str
+    per_second: float | None = None
+    """Workloads a second; None for as fast as they can be made."""
     longer: float = 1.0
     """Factor of the run times in Kueue's test."""
     cohorts: int = COHORTS
@@ -80,6 +88,11 @@ class LoadTurn(NamedTuple):
 async def kueue_load() -> None:
     """Kueue's own load, without and with Fairlead, saturated; the ratio of both."""
     await _compare(KueueLoad("kueue_load"))
+
+
+async def kueue_pace() -> None:
+    """The same at the pace of Kueue's own test."""
+    await _compare(KueueLoad("kueue_pace", PACE, LONGER))
 
 
 async def kueue_room() -> None:
@@ -188,16 +201,18 @@ async def _run(lab: KubeLab, folder: Path, load: KueueLoad, *, steered: bool) ->
 def admit(fixture: NamespaceFixture, log: AdmissionLog, load: KueueLoad, names: Iterable[str]) -> LoadOutcome:
     """Make all Workloads as the load has it, and wait until each is admitted."""
     start = time.perf_counter()
-    wanted = list(workloads(load.shapes, names))
+    wanted = list(workloads(load.shapes, names) if load.per_second is None else mixed(load.shapes, names))
     made: dict[tuple[str, str], float] = {}
 
-    def make(wish: tuple[str, str, int]) -> None:
+    def make(number: int, wish: tuple[str, str, int]) -> None:
         tenant, name, gpus = wish
+        if load.per_second is not None:
+            time.sleep(max(0.0, start + number / load.per_second - time.perf_counter()))
         made[tenant, name] = time.monotonic()
         fixture.workload(tenant, name, gpus)
 
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(make, wanted))
+        list(threads.map(make, range(len(wanted)), wanted))
     steps = log.wait(len(wanted), 600)
     per_second = len(wanted) / (time.perf_counter() - start)
     waits: dict[str, list[float]] = {shape: [] for shape, *_ in load.shapes}
@@ -224,6 +239,17 @@ def workloads(shapes: Shapes, names: Iterable[str]) -> Iterator[tuple[str, str, 
     for shape, count, gpus, _ in shapes:
         for number in range(count):
             yield from ((queue, f"{shape}-{number}-{queue}", gpus) for queue in queues)
+
+
+def mixed(shapes: Shapes, names: Iterable[str]) -> list[tuple[str, str, int]]:
+    """The same with large ones among the small ones, each class evenly over the whole time."""
+    counts = {shape: count for shape, count, _, _ in shapes}
+
+    def at(wish: tuple[str, str, int]) -> float:
+        shape, number, _ = wish[1].split("-")
+        return (int(number) + 0.5) / counts[shape]
+
+    return sorted(workloads(shapes, names), key=at)
 
 
 class Finisher:

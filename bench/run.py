@@ -42,6 +42,7 @@ BENCHES = {
     "kueue": bench_kueue.kueue,
     "kueue-idle": bench_kueue.kueue_idle,
     "kueue-load": bench_kueue_load.kueue_load,
+    "kueue-pace": bench_kueue_load.kueue_pace,
     "kueue-room": bench_kueue_load.kueue_room,
     "kueue-spare": bench_kueue_load.kueue_spare,
     "kueue-order": bench_kueue_order.kueue_order,
