@@ -14,7 +14,7 @@ Never shipped: import-linter keeps it out of every other member. What a test nee
 - a real Kueue or a real Slurm on this machine: `kubelab` and `slurmlab`, which know nothing of one another and share
   `labs`; the fleet beside them: `kube_fleet`, `slurm_fleet`, `joined_fleet`, and `pod_fleet` for Slurm's pods.
 
-All of them stand on `nats_server` or `nats_cluster`, run services by `bus_harness.serving` (in this process) or
+All of them stand on `nats_server` (or `nats_cluster`, `container`), run services by `bus_harness.serving` (in this process) or
 `process`, and `fairlead up` by `local_instance`; each process is an `own_process`. They act as `people` do, look at
 `streams`, run tasks `beside` a block, and wait by `awaiting`. `plugin` gives pytest the server as a fixture, and
 hypothesis its profiles.
