@@ -128,7 +128,7 @@ def test_each_wrong_value_is_told_with_its_line_and_without_itself_as_it_may_be_
 
 def test_what_kubectl_alone_reads_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(
-        "apiVersion: v1\npreferences: {colors: true}\nusers:\n- {name: a, user: {as-groups: [x], exec: {env: null}}}\n"
+        "apiVersion: v1\npreferences: {colors: true}\nusers:\n- {name: a, user: {as-groups: [x], exec: {env: null, installHint: null}}}\n"
     )
     assert read_kubeconfig([tmp_path / "config"]).users["a"].exec == ExecSettings()
 

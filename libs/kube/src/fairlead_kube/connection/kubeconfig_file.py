@@ -47,9 +47,9 @@ class ExecSettings(Lenient, frozen=True, kw_only=True, rename="camel"):
     api_version: str = ""
     args: list[str] | None = None
     env: list[ExecVariable] | None = None
-    provide_cluster_info: bool = False
-    interactive_mode: str = "IfAvailable"
-    install_hint: str = ""
+    provide_cluster_info: bool | None = None
+    interactive_mode: str | None = None
+    install_hint: str | None = None
 
 
 class User(Lenient, frozen=True, kw_only=True, rename="kebab"):
