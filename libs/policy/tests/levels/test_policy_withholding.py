@@ -9,6 +9,7 @@ import pytest
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName, Revocation
 from fairlead_contracts.messages.state import QueueState
@@ -152,6 +153,42 @@ def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> No
     crossed = {"urgent": 5000, "approved": 9000}
     assert "class urgent has its floor at 5000" in judged(KUEUE, values=crossed).why
     assert not judged(a_queue(), leave=None, values=crossed).why
+
+
+TURNED, NARROW = {"urgent": 5000, "approved": 9000}, {"urgent": 301, "approved": 300}
+
+
+@pytest.mark.parametrize(
+    ("frontend", "stated", "values", "told"),
+    [
+        ("kueue", None, TURNED, "give its WorkloadPriorityClass the higher value"),
+        ("kueue", None, NARROW, "give them WorkloadPriorityClasses further apart"),
+        ("other", None, TURNED, "give its priority class the higher value"),
+        ("other", None, NARROW, "give them priority classes further apart"),
+        ("kueue", Capabilities(priority_class="rank"), TURNED, "give its rank the higher value"),
+        ("kueue", Capabilities(priority_class="rank"), NARROW, "give them ranks further apart"),
+    ],
+)
+def test_what_mends_crossed_classes_is_told_in_the_frontends_own_word(
+    frontend: str, stated: Capabilities | None, values: Mapping[str, int], told: str
+) -> None:
+    queue = a_queue(frontend=frontend, bands_by_class=True, capabilities=stated)
+    assert told in judged(queue, values=values).why
+
+
+@pytest.mark.parametrize(
+    ("stated", "preemption", "told"),
+    [
+        (None, {"reclaimWithinCohort": "LowerPriority"}, "; set it to Never in the queue, or `preemption: "),
+        ({"mode": ["off"]}, {"mode": "cancel"}, "; set it to off in the queue, or `preemption: "),
+        ({}, {"mode": "cancel"}, "; set `preemption: "),
+    ],
+)
+def test_a_harmless_value_is_named_as_the_frontend_states_it(
+    stated: Mapping[str, list[str]] | None, preemption: dict[str, str], told: str
+) -> None:
+    queue = a_queue(preemption=preemption, capabilities=Capabilities(harmless_settings=stated))
+    assert told in judged(queue).why
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ place. That is fairness by eviction, and not what a level is for (Kueue document
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -53,6 +53,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     parking_strategy: str | None = None
     """The strategy of a queue that puts aside what does not fit, until room comes free; None where the frontend does not
     say, as of an older release: then it is Kueue's, which no other frontend's queues have."""
+    priority_class: str = "priority class"
+    """The frontend's word for what gives a job of a class its level when nobody steers."""
 
     def preempting(self, settings: Mapping[str, str]) -> dict[str, str]:
         """The settings of a queue under which a level could stop a running job.
@@ -60,12 +62,20 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         A setting or a value that the frontend does not call harmless counts as one that could: to write nothing is
         never the wrong guess.
         """
-        harmless = KUEUE_HARMLESS if self.harmless_settings is None else self.harmless_settings
-        return {name: value for name, value in settings.items() if value not in harmless.get(name, ())}
+        return {name: value for name, value in settings.items() if value not in self._harmless.get(name, ())}
+
+    def mending(self, settings: Iterable[str]) -> list[str]:
+        """The values that make such settings harmless, the first of each, as far as the frontend says any."""
+        known = (self._harmless.get(name) for name in settings)
+        return list(dict.fromkeys(values[0] for values in known if values))
 
     def parks(self, strategy: str) -> bool:
         """Whether a queue of this strategy puts aside what does not fit."""
         return strategy == (KUEUE_PARKING if self.parking_strategy is None else self.parking_strategy)
+
+    @property
+    def _harmless(self) -> Mapping[str, Sequence[str]]:
+        return KUEUE_HARMLESS if self.harmless_settings is None else self.harmless_settings
 
 
 KUEUE_HARMLESS: Mapping[str, Sequence[str]] = {
@@ -85,6 +95,7 @@ KUEUE = Capabilities(
     preempted="Preempted",
     harmless_settings=KUEUE_HARMLESS,
     parking_strategy=KUEUE_PARKING,
+    priority_class="WorkloadPriorityClass",
 )
 """Kueue. A ClusterQueue orders by the timestamp, in the whole seconds that Kubernetes writes, then by the UID
 (`baseCompareFunc`, pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is

@@ -1,9 +1,9 @@
 """Bands: the levels of each class in a frontend that keeps classes apart by them.
 
-A frontend such as Kueue gives each job a level of its own before anybody steers: the value of its
-WorkloadPriorityClass, 0 without one. A class's band begins above that value, its floor, and ends below the next
-higher class's floor: a level never lifts a job over a higher class, and a job of a higher class that nobody labelled
-yet still stands before all labelled ones of the classes below.
+Such a frontend gives each job a level of its own before anybody steers: the cluster's value of its class, 0 without one.
+A class's band begins above that value, its floor, and ends below the next higher class's floor: a level never lifts a
+job over a higher class, and a job of a higher class that nobody labelled yet still stands before all labelled ones of
+the classes below.
 """
 
 from collections.abc import Mapping, Sequence

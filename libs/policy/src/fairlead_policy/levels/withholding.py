@@ -9,6 +9,7 @@ from typing import Protocol
 
 import msgspec
 
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, LeverFound, Revocation
 from fairlead_contracts.messages.state import JobState, QueueState
@@ -17,12 +18,22 @@ from fairlead_policy.levels.bands import NarrowBand, narrow_bands
 from fairlead_policy.levels.operators import ControlWord
 
 
-class MayPreempt(Protocol):
-    """A queue, as far as preemption goes: as a cluster states it, or a snapshot."""
+class JudgedQueue(Protocol):
+    """A queue, as far as levels are withheld from it: as a cluster states it, or a snapshot."""
 
     @property
     def name(self) -> str:
         """The queue's name."""
+        ...
+
+    @property
+    def able(self) -> Capabilities:
+        """The capabilities of its frontend."""
+        ...
+
+    @property
+    def bands_by_class(self) -> bool:
+        """Whether each class has levels of its own there."""
         ...
 
     @property
@@ -106,7 +117,7 @@ def judge_withholding(
     if preempting:
         return Withholding(why=preempting, fate=Fate.GO, unsafe=True)
     # Two classes are rarely changed in one instant, and these levels stop nobody.
-    crossed = why_crossed(document, values) if any(queue.bands_by_class for queue in queues) else ""
+    crossed = why_crossed(document, queues, values)
     return Withholding(why=crossed, fate=Fate.STAND) if crossed else _FOLLOWED
 
 
@@ -125,27 +136,32 @@ def _why_none_is_left(
     return "" if leave is None else leave.why_ineffective(found)
 
 
-def why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
+def why_crossed(document: PolicyDocument, queues: Collection[JudgedQueue], values: Mapping[str, int]) -> str:
     """The reason for which bands overlap: a level of a lower class could stand above a higher one; else empty.
 
     Narrow bands are followed. What the cluster says of classes are the `values`.
     """
+    banded = next((queue for queue in queues if queue.bands_by_class), None)
+    if banded is None:
+        return ""
     for found in narrow_bands(document.classes, values, width=document.bands.width):
         if found.room < 1:
             return (
                 f"class {found.upper} has its floor at {found.upper_floor} and class {found.lower} at "
-                f"{found.lower_floor}: levels of {found.lower} would stand above {found.upper}; {_mended(found)}"
+                f"{found.lower_floor}: levels of {found.lower} would stand above {found.upper}; "
+                f"{_mended(found, banded.able.priority_class)}"
             )
     return ""
 
 
-def _mended(found: NarrowBand) -> str:
+def _mended(found: NarrowBand, priority_class: str) -> str:
     if found.upper_floor <= found.lower_floor:
         return (
-            f"the policy has {found.upper} before {found.lower}: give its WorkloadPriorityClass the higher value, "
+            f"the policy has {found.upper} before {found.lower}: give its {priority_class} the higher value, "
             "or turn them round in `classes`"
         )
-    return "give them WorkloadPriorityClasses further apart, or smaller `bands.width` in the policy"
+    several = priority_class + ("es" if priority_class.endswith("s") else "s")
+    return f"give them {several} further apart, or smaller `bands.width` in the policy"
 
 
 def unsteered_level(job: JobState, queue: QueueState | None) -> int:
@@ -158,16 +174,18 @@ def may_preempt(queues: Collection[QueueState]) -> bool:
     return any(queue.preempting for queue in queues)
 
 
-def why_preempting(document: PolicyDocument, queues: Collection[MayPreempt]) -> str:
+def why_preempting(document: PolicyDocument, queues: Collection[JudgedQueue]) -> str:
     """The reason for which a level could stop a running job, if the policy does not take that; else empty."""
     if document.preemption != "never":
         return ""
     for queue in sorted(queues, key=lambda queue: queue.name):
         if queue.preempting:
             told = ", ".join(f"{name} {value}" for name, value in sorted(queue.preempting.items()))
+            harmless = " or ".join(queue.able.mending(sorted(queue.preempting)))
+            mended = f"it to {harmless} in the queue, or " if harmless else ""
             return (
                 f"queue {queue.name} has {told}: a level could stop a running job, and the policy says "
-                "`preemption: never`, so no waiting job of the pool has a level; set it to Never in the queue, or "
-                "`preemption: protect` or `accept` in the policy"
+                "`preemption: never`, so no waiting job of the pool has a level; set "
+                f"{mended}`preemption: protect` or `accept` in the policy"
             )
     return ""

@@ -78,7 +78,7 @@ def _steering(
 ) -> PaperSteering:
     if preempting := why_preempting(document, queues):
         return PaperSteering(class_bands=[], why_none=preempting)
-    if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
+    if crossed := why_crossed(document, queues, values):
         return PaperSteering(class_bands=[], why_none=crossed)
     class_bands = class_bands_by(document, queues, values)
     return PaperSteering(
