@@ -9,6 +9,7 @@ from typing import Literal
 
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Moment
+from fairlead_contracts.frontend.levers import LEVERS
 
 type LeverName = Literal["boost", "priority", "site-factor"]
 """The field that levels are written into: for Kueue the annotation `kueue.x-k8s.io/priority-boost`, or
@@ -40,18 +41,11 @@ class Leave(Message, frozen=True, kw_only=True):
     first."""
 
     def why_ineffective(self, found: LeverFound | None) -> str:
-        """The reason for which its lever would change nothing, in words; empty where it counts, or unknown.
-
-        A priority always counts. A boost does where Kueue's feature gate PriorityBoost is on, and Kueue may be restarted
-        without it at any time.
-        """
-        if found is None or found.at <= self.at or self.lever != "boost" or found.lever == "boost":
+        """The reason for which its lever would change nothing, in words; empty where it counts, or unknown."""
+        ceased = LEVERS[self.lever].ceased
+        if found is None or found.at <= self.at or found.lever == self.lever:
             return ""
-        return (
-            f"Kueue on {self.cluster} no longer reads boosts (seen {found.at:%Y-%m-%d %H:%M} UTC), and leave was "
-            "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave "
-            "for the lever that it finds. The boosts that stood are taken away"
-        )
+        return ceased.format(cluster=self.cluster, at=found.at)
 
 
 class Revocation(Message, frozen=True, kw_only=True):
@@ -70,9 +64,7 @@ class Revocation(Message, frozen=True, kw_only=True):
     @property
     def given_again_by(self) -> str:
         """The command that gives leave again, as it is typed."""
-        if self.lever == "site-factor":
-            return f"`fairlead slurm check --cluster {self.cluster}`"
-        return f"`fairlead doctor --cluster {self.cluster} --give-leave`"
+        return LEVERS[self.lever].leave_command.format(cluster=self.cluster)
 
 
 REVOCATION: Codec[Revocation] = Codec(Revocation, "revocation", packed=False)
