@@ -5,6 +5,7 @@ import pytest
 
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue.events import event_name
+from fairlead_admitter.frontends.kueue.objections import objection_to_level, reason_of
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.report.event_recorder import (
     PAUSE_SECONDS,
@@ -33,8 +34,12 @@ def facts_with(*jobs: JobState) -> ClusterFacts:
     return facts
 
 
+def objections(job: JobState, facts: ClusterFacts, rules: Rulebook) -> list[Objection]:
+    return objections_to(job, facts, rules, reason_of)
+
+
 def reasons(job: JobState, facts: ClusterFacts | None = None, rules: Rulebook = RULES) -> list[Reason]:
-    return [objection.reason for objection in objections_to(job, facts or facts_with(job), rules)]
+    return [objection.reason for objection in objections(job, facts or facts_with(job), rules)]
 
 
 def test_nothing_speaks_against_a_plain_job() -> None:
@@ -44,7 +49,7 @@ def test_nothing_speaks_against_a_plain_job() -> None:
 
 def test_a_class_that_is_not_granted_is_told_with_what_to_do() -> None:
     job = a_job(requested_class="urgent")
-    (objection,) = objections_to(job, facts_with(job), RULES)
+    (objection,) = objections(job, facts_with(job), RULES)
     assert (objection.reason, objection.value) == (Reason.CLASS_NOT_GRANTED, "urgent")
     assert "'team-a'" in objection.note
     assert "fairlead approve team-a/job-1 --class urgent" in objection.note
@@ -67,7 +72,7 @@ def test_a_priority_override_that_does_not_count_is_told_with_the_reason(
     mode: str, grants: list[Grant], stated: int, word: str | None
 ) -> None:
     job = a_job(priority_override=stated)
-    found = objections_to(job, facts_with(job), Rulebook(a_document(class_mode=mode, grants=grants), 2))
+    found = objections(job, facts_with(job), Rulebook(a_document(class_mode=mode, grants=grants), 2))
     if word is None:
         assert found == []
         return
@@ -96,14 +101,14 @@ def test_a_class_of_the_cluster_alone_asks_for_nothing() -> None:
 def test_faults_that_the_watcher_found_are_told(field: str, reason: Reason) -> None:
     fault = Fault(field=field, value="yes", remedy="write something else")
     job = a_job(faults=[fault])
-    (objection,) = objections_to(job, facts_with(job), RULES)
+    (objection,) = objections(job, facts_with(job), RULES)
     assert objection.reason is reason
     assert objection.note == f'{field}: found "yes"; write something else'
 
 
 def test_a_queue_that_is_not_known_is_told_once() -> None:
     job = a_job(queue="", local_queue="nowhere")
-    (objection,) = objections_to(job, facts_with(job), RULES)
+    (objection,) = objections(job, facts_with(job), RULES)
     assert (objection.reason, objection.value) == (Reason.NO_SUCH_QUEUE, "nowhere")
     assert "team-a" in objection.remedy
     fault = Fault(field="spec.queueName", value="nowhere", remedy="name another")
@@ -112,7 +117,7 @@ def test_a_queue_that_is_not_known_is_told_once() -> None:
 
 def test_a_job_larger_than_all_quotas_is_told() -> None:
     job = a_job(demand={"nvidia.com/gpu": 17_000, "example.com/none": 1000})
-    found = objections_to(job, facts_with(job), RULES)
+    found = objections(job, facts_with(job), RULES)
     assert [(one.reason, one.field) for one in found] == [
         (Reason.LARGER_THAN_QUOTA, "demand.example.com/none"),
         (Reason.LARGER_THAN_QUOTA, "demand.nvidia.com/gpu"),
@@ -121,6 +126,9 @@ def test_a_job_larger_than_all_quotas_is_told() -> None:
 
 class FakeEventSink:
     """Hears objections; may be out of order."""
+
+    objection_to_level = staticmethod(objection_to_level)
+    reason_of = staticmethod(reason_of)
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, Objection]] = []

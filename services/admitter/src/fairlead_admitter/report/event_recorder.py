@@ -21,9 +21,9 @@ from fairlead_admitter.errors import (
     FrontendRefusedError,
 )
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_admitter.report.objections import Objection, objection_to_level, objections_to
+from fairlead_admitter.report.objections import Objection, Reason, objections_to
 from fairlead_contracts.base.instants import Micros, from_seconds
-from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.state import Fault, JobState
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.metrics import Metrics
@@ -64,6 +64,12 @@ class EventSink(Protocol):
             FrontendBalkedError: the job's scope does not take this objection just now, nor perhaps others.
             AdmitterError: the frontend takes no objection just now.
         """
+
+    def objection_to_level(self, lift: int) -> Objection:
+        """The objection to a level that somebody else gave to a job."""
+
+    def reason_of(self, fault: Fault) -> Reason:
+        """The reason of the objection that a fault is."""
 
 
 class _SilencedScope(NamedTuple):
@@ -161,7 +167,7 @@ class EventRecorder:
         for number, job in enumerate(self._live_jobs()):
             known = self._judged.get(job.uid)
             if known is None or known[0] is not job:
-                known = (job, objections_to(job, facts, rulebook))
+                known = (job, objections_to(job, facts, rulebook, self._sink.reason_of))
             judged[job.uid] = known
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -200,7 +206,7 @@ class EventRecorder:
         for uid, level in self._foreign().items():
             known = self._judged.get(uid)
             if known is not None and (lift := level - self._facts.unsteered(known[0])):
-                yield uid, objection_to_level(lift)
+                yield uid, self._sink.objection_to_level(lift)
 
     async def _say(self, job: JobState, objection: Objection) -> bool:
         """Says one objection; returns whether more can be said just now."""

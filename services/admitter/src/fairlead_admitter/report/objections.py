@@ -4,7 +4,7 @@ An objection stops no job: each is ordered by what holds. But nobody looks in a 
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -13,13 +13,7 @@ from fairlead_contracts.base.errors import shown
 from fairlead_contracts.base.quantities import format_quantity, in_digits
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
-from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_policy.rules.rulebook import Rulebook
-
-_QUEUE_FIELD = "spec.queueName"
-_DEMAND_FIELD = "spec.podSets "
-"""Beginning of the fields that the watcher names in faults of a demand: a queue that isn't there, and more than there
-ever is of a resource."""
 
 
 class Reason(enum.StrEnum):
@@ -48,13 +42,16 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.field}: found {shown(self.value)}; {self.remedy}"
 
 
-def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> list[Objection]:
+def objections_to(
+    job: JobState, facts: ClusterFacts, rulebook: Rulebook, reason_of: Callable[[Fault], Reason]
+) -> list[Objection]:
     """The objections to a queued or a running job, by what the cluster and the policy say now.
 
-    A running job has found its queue and its room: only what it asked for in vain is told.
+    A running job has found its queue and its room: only what it asked for in vain is told. The frontend says for which
+    reason a fault is an objection.
     """
     found = [
-        Objection(reason=_reason_of(fault), field=fault.field, value=fault.value, remedy=fault.remedy)
+        Objection(reason=reason_of(fault), field=fault.field, value=fault.value, remedy=fault.remedy)
         for fault in job.faults
     ]
     told = {objection.reason for objection in found}
@@ -67,25 +64,6 @@ def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> lis
     if Reason.LARGER_THAN_QUOTA not in told:
         found += _to_its_size(job, facts)
     return found
-
-
-def objection_to_level(lift: int) -> Objection:
-    """The objection to a level that somebody else gave to a job."""
-    return Objection(
-        reason=Reason.FOREIGN_BOOST,
-        field=f"metadata.annotations[{PRIORITY_BOOST}]",
-        value=str(lift),
-        remedy="this value moves no job: Fairlead orders the queue by this annotation, and replaces or removes a value "
-        "that would change the order. Ask for a class to go first",
-    )
-
-
-def _reason_of(fault: Fault) -> Reason:
-    if fault.field == _QUEUE_FIELD:
-        return Reason.NO_SUCH_QUEUE
-    if fault.field.startswith(_DEMAND_FIELD):
-        return Reason.LARGER_THAN_QUOTA
-    return Reason.BAD_ANNOTATION if "annotations" in fault.field else Reason.UNREADABLE
 
 
 def _to_its_class(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> Iterator[Objection]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from fairlead_admitter.frontends.kueue.calls import KueueCalls, telling
+from fairlead_admitter.frontends.kueue.objections import objection_to_level, reason_of
 from fairlead_admitter.report.objections import Objection
 from fairlead_contracts.messages.state import JobState
 from fairlead_kube.client import KubeClient
@@ -35,6 +36,9 @@ class KueueObjections:
         self._client = client
         self._calls = calls
         self._clock = clock
+
+    objection_to_level = staticmethod(objection_to_level)
+    reason_of = staticmethod(reason_of)
 
     async def object_to(self, job: JobState, objection: Objection) -> None:
         """Say the objection of the Workload and of its owner; see EventSink."""
