@@ -48,7 +48,7 @@ def stated_by(capabilities: Capabilities | None, **settings: object) -> QueueSta
 
 
 def test_a_frontend_says_itself_which_settings_are_harmless() -> None:
-    gentle = Capabilities(harmless_settings={"preempt_mode": ["off", "suspend"]})
+    gentle = Capabilities(harmless_settings={"preempt_mode": ("off", "suspend")})
     assert stated_by(gentle, preemption={"preempt_mode": "off"}).preempting == {}
     assert stated_by(gentle, preemption={"preempt_mode": "cancel"}).preempting == {"preempt_mode": "cancel"}
     assert stated_by(gentle, preemption=NEVER).preempting == NEVER, "Kueue's words are not this frontend's"

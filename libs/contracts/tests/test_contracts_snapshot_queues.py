@@ -5,6 +5,8 @@ import json
 import msgspec
 import pytest
 
+from fairlead_contracts.frontend.capabilities import KUEUE as KUEUE_ABLE
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import SnapshotClassValue, SnapshotQueue
 from fairlead_contracts.snapshot.write import encode_snapshot
@@ -80,6 +82,12 @@ def test_they_are_written_and_read_again() -> None:
             "ties": "second",
             "orders_across_queues": False,
         },
+        {
+            "name": "c",
+            "pool": "cpu",
+            "frontend": "pbs",
+            "capabilities": {"needs_clearance": False, "harmless_settings": {"mode": ["off", "hold"]}},
+        },
     ]
     values = [
         {"class": "urgent", "value": -5, "cluster": "c1"},
@@ -95,6 +103,31 @@ def test_they_are_written_and_read_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stated", "able"),
+    [
+        ({"frontend": "kueue"}, KUEUE_ABLE),
+        ({"frontend": "lsf", "capabilities": {}}, Capabilities()),
+        (
+            {"frontend": "kueue", "capabilities": {"ties": "chance", "harmless_settings": {"mode": ["off"]}}},
+            Capabilities(ties=TieRule.CHANCE, harmless_settings={"mode": ("off",)}),
+        ),
+        # As older releases wrote it: one word alone, and of the others the name's.
+        ({"frontend": "kueue", "ties": "chance"}, msgspec.structs.replace(KUEUE_ABLE, ties=TieRule.CHANCE)),
+        (
+            {"frontend": "kueue", "orders_across_queues": True},
+            msgspec.structs.replace(KUEUE_ABLE, orders_across_queues=True),
+        ),
+        ({"frontend": "kueue", "capabilities": {}, "ties": "chance"}, Capabilities(ties=TieRule.CHANCE)),
+    ],
+)
+def test_a_queue_has_the_capabilities_that_it_states_and_else_those_of_its_frontends_name(
+    stated: dict[str, object], able: Capabilities
+) -> None:
+    [queue] = read_snapshot(snapshot(queues=[{"name": "q"} | stated], jobs=[])).queues
+    assert queue.able == able
+
+
+@pytest.mark.parametrize(
     ("changes", "field", "told"),
     [
         ({"queues": [KUEUE | {"name": ""}]}, "queues[0].name", ": must be 1 to 512"),
@@ -104,6 +137,14 @@ def test_they_are_written_and_read_again() -> None:
         ({"queues": [KUEUE | {"frontend": "lsf"}]}, "queues[0].frontend", "lsf: is not a frontend"),
         ({"queues": [KUEUE | {"ties": "fifo"}]}, "queues[0].ties", "fifo: "),
         ({"queues": [KUEUE | {"orders_across_queues": 0}]}, "queues[0].orders_across_queues", "0: "),
+        ({"queues": [KUEUE | {"capabilities": []}]}, "queues[0].capabilities", "[]: must be a mapping"),
+        ({"queues": [KUEUE | {"capabilities": {"tie": "second"}}]}, "queues[0].capabilities.tie", "did you mean ties?"),
+        ({"queues": [KUEUE | {"capabilities": {"batch": "1"}}]}, "queues[0].capabilities.batch", "1: must be a whole"),
+        (
+            {"queues": [KUEUE | {"capabilities": {"harmless_settings": {"mode": "off"}}}]},
+            "queues[0].capabilities.harmless_settings.mode",
+            "off: must be a list",
+        ),
         ({"queues": [KUEUE | {"cluster": "\n"}]}, "queues[0].cluster", "must be 1 to 512"),
         ({"queues": [KUEUE | {"default_level": 2**31}]}, "queues[0].default_level", "2147483648: must lie"),
         ({"queues": [KUEUE | {"lowest_level": -(2**40)}]}, "queues[0].lowest_level", "must lie between"),

@@ -180,12 +180,12 @@ def test_what_mends_crossed_classes_is_told_in_the_frontends_own_word(
     ("stated", "preemption", "told"),
     [
         (None, {"reclaimWithinCohort": "LowerPriority"}, "; set it to Never in the queue, or `preemption: "),
-        ({"mode": ["off"]}, {"mode": "cancel"}, "; set it to off in the queue, or `preemption: "),
+        ({"mode": ("off",)}, {"mode": "cancel"}, "; set it to off in the queue, or `preemption: "),
         ({}, {"mode": "cancel"}, "; set `preemption: "),
     ],
 )
 def test_a_harmless_value_is_named_as_the_frontend_states_it(
-    stated: Mapping[str, list[str]] | None, preemption: dict[str, str], told: str
+    stated: Mapping[str, tuple[str, ...]] | None, preemption: dict[str, str], told: str
 ) -> None:
     queue = a_queue(preemption=preemption, capabilities=Capabilities(harmless_settings=stated))
     assert told in judged(queue).why

@@ -16,7 +16,9 @@ _WORDS = {
     int: "a whole number",
     float: "a number",
     list: "a list",
+    tuple: "a list",
     dict: "a mapping of keys and values",
+    Mapping: "a mapping of keys and values",
     NoneType: "null",
 }
 
@@ -141,10 +143,10 @@ class StructReader:
         known = len(self.problems)
         for choice in choices_of(hint):
             inner = get_args(choice)
-            if get_origin(choice) is list and isinstance(found, list):
+            if get_origin(choice) in (list, tuple) and isinstance(found, list):
                 for number, part in enumerate(found):
                     self._value(inner[0], part, f"{where}[{number}]")
-            elif get_origin(choice) is dict and isinstance(found, dict):
+            elif get_origin(choice) in (dict, Mapping) and isinstance(found, dict):
                 self._refuse_parts(inner, found, where)
         if len(self.problems) == known:
             self.problems.append(FieldError(where, found, _reason(hint, found)))

@@ -6,7 +6,7 @@ place. That is fairness by eviction, and not what a level is for (Kueue document
 """
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -47,7 +47,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     labelled_ahead: int = 0
     """Positions of each queue that want a level however little starts, as far as the policy's window goes: where
     starts are heard of late, several may happen before anybody can label the next."""
-    harmless_settings: Mapping[str, Sequence[str]] | None = None
+    harmless_settings: Mapping[str, tuple[str, ...]] | None = None
     """Values of its queues' preemption settings under which levels stop no running job, by setting; None where an
     older release states the queue."""
     parking_strategy: str | None = None
@@ -74,11 +74,11 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return strategy == (KUEUE_PARKING if self.parking_strategy is None else self.parking_strategy)
 
     @property
-    def _harmless(self) -> Mapping[str, Sequence[str]]:
+    def _harmless(self) -> Mapping[str, tuple[str, ...]]:
         return KUEUE_HARMLESS if self.harmless_settings is None else self.harmless_settings
 
 
-KUEUE_HARMLESS: Mapping[str, Sequence[str]] = {
+KUEUE_HARMLESS: Mapping[str, tuple[str, ...]] = {
     "withinClusterQueue": ("Never",),
     # Any reclaims what belongs to the queue whatever the levels say.
     "reclaimWithinCohort": ("Never", "Any"),

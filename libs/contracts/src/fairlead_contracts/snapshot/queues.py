@@ -2,7 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+import msgspec
+
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
 from fairlead_contracts.messages.state import HIGHEST_LEVEL
 from fairlead_contracts.snapshot.gangs import Fail
 from fairlead_contracts.snapshot.types import (
@@ -33,9 +36,21 @@ def check_queue(queue: WrittenQueue, pool: str, fail: Fail) -> SnapshotQueue:
         highest_level=queue.highest_level,
         bands_by_class=queue.bands_by_class,
         preemption=queue.preemption,
-        ties=queue.ties,
-        orders_across_queues=queue.orders_across_queues,
+        capabilities=_capabilities(queue),
     )
+
+
+def _capabilities(queue: WrittenQueue) -> Capabilities | None:
+    """The capabilities that the queue states; None where its frontend's name says them all."""
+    alone = {
+        name: value
+        for name in ("ties", "orders_across_queues")
+        if (value := getattr(queue, name)) is not None
+    }
+    if queue.capabilities is None and not alone:
+        return None
+    known = queue.capabilities or shipped_capabilities(queue.frontend or "")
+    return Capabilities(**msgspec.structs.asdict(known) | alone)
 
 
 def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: Fail) -> SnapshotClassValue:
@@ -105,12 +120,8 @@ def queue_to_plain(queue: SnapshotQueue, alone: str | None) -> Mapping[str, obje
             plain[name] = value
     levels = {name: getattr(queue, name) for name in ("default_level", "lowest_level", "highest_level")}
     stops = {"preemption": queue.preemption} if queue.preemption else {}
-    compares = {
-        name: value
-        for name in ("ties", "orders_across_queues")
-        if (value := getattr(queue, name)) is not None
-    }
-    return plain | levels | {"bands_by_class": queue.bands_by_class} | stops | compares
+    states = {} if queue.capabilities is None else {"capabilities": queue.capabilities}
+    return plain | levels | {"bands_by_class": queue.bands_by_class} | stops | states
 
 
 def class_value_to_plain(found: SnapshotClassValue) -> Mapping[str, object]:

@@ -96,6 +96,10 @@ class WrittenNode(Strict, frozen=True, kw_only=True):
     cluster: str | None = None
 
 
+class WrittenCapabilities(Capabilities, Strict, frozen=True, kw_only=True):
+    """Capabilities of a queue's frontend, in the words of the facts that it states."""
+
+
 class WrittenQueue(Strict, frozen=True, kw_only=True):
     """One queue of a snapshot: the levels that it takes."""
 
@@ -108,7 +112,9 @@ class WrittenQueue(Strict, frozen=True, kw_only=True):
     highest_level: int = 1_000_000
     bands_by_class: bool = False
     preemption: dict[str, str] = {}
+    capabilities: WrittenCapabilities | None = None
     ties: TieRule | None = None
+    """One of its capabilities alone, as older releases wrote it; the next one, too."""
     orders_across_queues: bool | None = None
 
 
@@ -268,23 +274,13 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     preemption: dict[str, str] = {}
     """Settings that say which jobs the frontend may stop for a waiting one, in its own words; empty where it
     never preempts."""
-    ties: TieRule | None = None
-    """Rule by which the frontend orders jobs of one level; None where its name says it."""
-    orders_across_queues: bool | None = None
-    """Whether the frontend orders by that rule between two of its queues, too; None where its name says
-    it."""
+    capabilities: Capabilities | None = None
+    """Capabilities of its frontend; None where its name says them."""
 
     @property
     def able(self) -> Capabilities:
-        """The frontend's capabilities, as far as levels on paper go."""
-        known = shipped_capabilities(self.frontend)
-        return msgspec.structs.replace(
-            known,
-            ties=self.ties or known.ties,
-            orders_across_queues=known.orders_across_queues
-            if self.orders_across_queues is None
-            else self.orders_across_queues,
-        )
+        """The frontend's capabilities, by the queue's own word or else by its name."""
+        return self.capabilities or shipped_capabilities(self.frontend)
 
     @property
     def preempting(self) -> dict[str, str]:

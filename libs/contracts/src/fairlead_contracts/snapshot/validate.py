@@ -49,7 +49,11 @@ class SnapshotChecks[Job]:
         self._written = written
         self._jobs = jobs
         self._stated = stated
-        by_queue = dict.fromkeys(queue.frontend for queue in written.queues if queue.frontend and queue.ties)
+        by_queue = dict.fromkeys(
+            queue.frontend
+            for queue in written.queues
+            if queue.frontend and (queue.capabilities is not None or queue.ties)
+        )
         self._values = SnapshotValues(kept, pools, [*SHIPPED, *(by_queue.keys() - SHIPPED.keys())])
         self._resources: dict[str, set[str]] = {}
         """Names of the pools' resources, by pool."""

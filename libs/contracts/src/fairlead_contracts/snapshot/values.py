@@ -180,7 +180,7 @@ class SnapshotValues:
         """The frontend; empty where none is given."""
         if found is not None and found not in self._frontends:
             known = ", ".join(self._frontends)
-            reason = f"is not a frontend; frontends are {known}, and those of a queue in `queues` that says its `ties`"
+            reason = f"is not a frontend; frontends are {known}, and those of a queue in `queues` that says its `capabilities`"
             self.fail((key, at, "frontend"), found, reason)
         return found or ""
 

@@ -215,11 +215,6 @@ def _values_of(
 
 
 def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noqa: FBT001 # said by its name
-    as_named = SHIPPED.get(queue.frontend)
-    said = as_named is None or (queue.able.ties, queue.able.orders_across_queues) != (
-        as_named.ties,
-        as_named.orders_across_queues,
-    )
     return SnapshotQueue(
         name=queue.name,
         pool=pool,
@@ -230,8 +225,7 @@ def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noq
         highest_level=queue.highest_level,
         bands_by_class=queue.bands_by_class,
         preemption=queue.preemption,
-        ties=queue.able.ties if said else None,
-        orders_across_queues=queue.able.orders_across_queues if said else None,
+        capabilities=None if queue.able == SHIPPED.get(queue.frontend) else queue.able,
     )
 
 
