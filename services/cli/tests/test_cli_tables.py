@@ -447,6 +447,9 @@ def test_a_plain_simulated_cluster_is_no_news() -> None:
     steering = [Steering(cluster="sim", frontend="sim", enforcement="exact")]
     text = queue_view(queue_of(steering=steering))
     assert "exactly" not in text
+    for frontend in ("slurm", "one-that-nobody-ships"):
+        other = [msgspec.structs.replace(steering[0], frontend=frontend)]
+        assert f"sim ({frontend}) follows the order exactly" in queue_view(queue_of(steering=other))
 
 
 def plain(bar: Sequence[Piece]) -> str:

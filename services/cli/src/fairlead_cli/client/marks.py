@@ -14,6 +14,7 @@ from fairlead_cli.client.words import (
     unwell_in_words,
 )
 from fairlead_cli.console import Style, unstyled, wrapped
+from fairlead_contracts.frontend.capabilities import shipped_capabilities
 from fairlead_contracts.messages.questions import Steering
 
 BAR_WIDTH = 28
@@ -36,12 +37,15 @@ _FOLLOWABLE = {
 
 
 def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style = unstyled) -> Iterator[str]:
-    """Lines on how far each cluster follows the order, and why it does not; none on a plain simulated one."""
+    """Lines on how far each cluster follows the order, and why it does not.
+
+    None on one that follows it exactly and needs nobody's leave: nothing there can break, so nobody has to watch it.
+    """
     for one in steering:
         why = f": {one.enforcement_why}" if one.enforcement_why else ""
         words = _FOLLOWABLE if one.withheld or one.unheard else _FOLLOWED
         followed = words.get(one.enforcement, one.enforcement)
-        if one.frontend != "sim" or one.enforcement != "exact":
+        if shipped_capabilities(one.frontend).needs_leave or one.enforcement != "exact":
             colour = "dim" if one.enforcement == "exact" else "yellow"
             yield style(wrapped(f"{one.cluster} ({one.frontend}) {followed}{why}", columns), colour)
         for trouble in unwell_in_words(one):
