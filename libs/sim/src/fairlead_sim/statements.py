@@ -8,6 +8,7 @@ from fairlead_contracts.frontend.capabilities import SIMULATED
 from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State, TenantState, subject_of
 from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.cluster import SimCluster
+from fairlead_sim.config import QueueConfig
 from fairlead_sim.jobs import JobName
 
 NO_EPOCH = 0
@@ -37,20 +38,7 @@ def _by_subject(states: Iterable[State]) -> Statements:
 def _entrances(cluster: SimCluster) -> list[State]:
     """Queues and accounts: as nodes and pools they come from the configuration and stay as they are while the process lives."""
     queues: list[State] = [
-        QueueState(
-            cluster=cluster.name,
-            epoch=NO_EPOCH,
-            rev=cluster.next_rev(),
-            name=queue.name,
-            pool=queue.pool,
-            frontend=FRONTEND,
-            default_level=queue.default_level,
-            lowest_level=queue.lowest_level,
-            highest_level=queue.highest_level,
-            by_quota_alone=True,
-            capabilities=SIMULATED,
-        )
-        for queue in cluster.config.queues
+        queue_state(queue, cluster.name, cluster.next_rev()) for queue in cluster.config.queues
     ]
     return queues + [
         TenantState(
@@ -63,6 +51,23 @@ def _entrances(cluster: SimCluster) -> list[State]:
         )
         for scope, queue in cluster.config.accounts.items()
     ]
+
+
+def queue_state(queue: QueueConfig, cluster: str, rev: int) -> QueueState:
+    """The statement of one queue of the cluster."""
+    return QueueState(
+        cluster=cluster,
+        epoch=NO_EPOCH,
+        rev=rev,
+        name=queue.name,
+        pool=queue.pool,
+        frontend=FRONTEND,
+        default_level=queue.default_level,
+        lowest_level=queue.lowest_level,
+        highest_level=queue.highest_level,
+        by_quota_alone=True,
+        capabilities=SIMULATED,
+    )
 
 
 def _node(cluster: SimCluster, name: str) -> State:
