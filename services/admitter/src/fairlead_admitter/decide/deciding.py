@@ -74,7 +74,13 @@ class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool of this cluster as it is known at one instant."""
+    """A pool of this cluster as it is known at one instant: valid until the next fact is taken in.
+
+    What is large in it is no value: `known` are the live indexes, to be read, and `merged` makes an order when it is asked
+    for. A pass reads a few hundred of the jobs, and which ones follows from the levels that it finds. Values of all that
+    it may read, made at the start of each pass, made passes 8 times as long at 15,000 waiting jobs and 100 times at
+    100,000; tuples of the ties alone 1.2 and 2.9 times. Nothing is taken in while a pass decides, as that awaits nothing.
+    """
 
     pool: str
     queues: list[QueueState]
