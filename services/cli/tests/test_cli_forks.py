@@ -219,6 +219,15 @@ def test_a_reader_that_leaves_ends_all_processes(large: Path) -> None:
     assert not order.left()
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have what is started hear Ctrl-C: a shell that starts a test run in the background has it ignored, by what that starts, too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_all_processes(large: Path) -> None:
     with ordering(large, processors=2) as order:
         os.killpg(order.command.pid, signal.SIGINT)
