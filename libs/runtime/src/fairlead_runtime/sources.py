@@ -96,15 +96,18 @@ def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[st
         return {}, []
     from fairlead_contracts.base.yaml_text import (  # here: most services are told everything by environment and flags
         YamlError,
+        parse_yaml,
         places,
-        read_yaml,
     )
 
     try:
         text = Path(file).read_text(encoding="utf-8")
-        content = read_yaml(text)
+        parsed = parse_yaml(text)
+        content = parsed.only
     except (OSError, UnicodeDecodeError, YamlError) as error:
         return {}, [f"{file}: cannot be read: {' '.join(str(error).split())}"]
+    if parsed.problems:  # told without the values, any of which may be secret
+        return {}, [f"{file}: cannot be read: {one.field}: {one.reason}" for one in parsed.problems]
     if content is None:
         return {}, []
     if not isinstance(content, dict):
