@@ -120,3 +120,13 @@ def test_the_longest_files_are_there_and_begin_first(
         files[0],
         files[3],
     ]
+
+
+def test_a_worker_reads_no_file_that_it_never_takes(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    integration\n")
+    reads = "(pathlib.Path(__file__).with_suffix(f'.{os.environ[\"PYTEST_XDIST_WORKER\"]}')).touch()"
+    for name, mark in (("h", ""), ("i", INTEGRATION)):
+        pytester.makepyfile(**{f"test_{name}": FILE.format(mark=f"{reads}\n{mark}", action="pass")})
+    assert pytester.runpytest_subprocess(*OF_LANES, str(WORKERS)).parseoutcomes() == {"passed": 8}
+    readers = {name: {path.suffix[1:] for path in pytester.path.glob(f"test_{name}.gw*")} for name in "hi"}
+    assert readers == {"h": {"gw4", "gw5"}, "i": {f"gw{number}" for number in range(WORKERS)}}

@@ -43,6 +43,7 @@ __all__ = [
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_ignore_collect",
     "pytest_runtest_setup",
     "pytest_unconfigure",
     "shared_slurm_lab",
@@ -102,6 +103,11 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the files of other workers' lanes to them."""
+    return True if lanes.is_anothers(collection_path, config) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
