@@ -84,6 +84,8 @@ def with_places(problems: Sequence[FieldError], text: str | bytes) -> list[Field
     From the first line to the last, behind those that have no place. A field that the text lacks is told at what it
     belongs into. The text is read once more for it: places are wanted only where something is wrong.
     """
+    if not problems:
+        return []
     found = places(text)
     return sorted((_placed(problem, found) for problem in problems), key=_by_place)
 
