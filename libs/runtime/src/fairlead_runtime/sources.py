@@ -106,8 +106,8 @@ def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[st
         content = parsed.only
     except (OSError, UnicodeDecodeError, YamlError) as error:
         return {}, [f"{file}: cannot be read: {' '.join(str(error).split())}"]
-    if parsed.problems:  # told without the values, any of which may be secret
-        return {}, [f"{file}: cannot be read: {one.field}: {one.reason}" for one in parsed.problems]
+    if parsed.problems:
+        return {}, [f"{file}: cannot be read: {one.unquoted()}" for one in parsed.problems]
     if content is None:
         return {}, []
     if not isinstance(content, dict):

@@ -37,6 +37,10 @@ class FieldError(ContractError):
         self.value = value
         self.reason = reason
 
+    def unquoted(self) -> "FieldError":
+        """The fault without the value, which may be secret."""
+        return FieldError(self.field, UNSET, self.reason)
+
 
 class DocumentError(ContractError):
     """A policy document or a snapshot does not validate; carries every problem found, not only the first."""

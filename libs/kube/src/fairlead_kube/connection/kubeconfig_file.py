@@ -1,7 +1,7 @@
 """The form of a kubeconfig file: what is read of it, and where a value is wrong."""
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -111,7 +111,8 @@ def read_file(path: Path) -> KubeconfigFile:
         raise ConfigurationError(f"{path} is not YAML: {error}") from error
     reader = StructReader()
     file = _kubeconfig(reader, {} if found is None else found)
-    problems = with_places(_unquoted(with_unread(parsed.problems, reader.problems)), text)
+    wrong = [problem.unquoted() for problem in with_unread(parsed.problems, reader.problems)]
+    problems = with_places(wrong, text)
     if file is None or problems:
         raise ConfigurationError(f"{path} is not a kubeconfig: {'; '.join(map(str, problems))}")
     return file
@@ -141,11 +142,6 @@ def _data_of(file: KubeconfigFile) -> Iterator[tuple[str, str | None]]:
         if one.user is not None:
             yield f"users[{number}].user.client-certificate-data", one.user.client_certificate_data
             yield f"users[{number}].user.client-key-data", one.user.client_key_data
-
-
-def _unquoted(problems: Iterable[FieldError]) -> list[FieldError]:
-    """The problems without the values, which may be secret."""
-    return [FieldError(problem.field, msgspec.UNSET, problem.reason) for problem in problems]
 
 
 def from_base64(data: str) -> bytes:
