@@ -1,6 +1,5 @@
-"""The order of many jobs, one event among many, and what a second scorer's processor brings."""
+"""The order of many jobs, and one event among many."""
 
-import multiprocessing
 import random
 import resource
 import statistics
@@ -9,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,8 +29,6 @@ NOW = 1_760_000_000_000_000
 GIB = 2**30
 CAPACITY = {"cpu": 64_000 * 500, "memory": 512 * GIB * 500, "nvidia.com/gpu": 8_000 * 500}
 REPEATS = 7
-SCALING_TURNS = 5
-SHARDS = 16
 
 
 def weights(turn: int = 0) -> dict[str, Fraction]:
@@ -193,51 +189,3 @@ def made_snapshot(count: int) -> Snapshot:
             for job in jobs
         ],
     )
-
-
-def _rescore(share: int, of: int, barrier: Barrier, found: "multiprocessing.Queue[float]") -> None:
-    pool, _ = loaded(100_000)
-    mine = [
-        [f"team-{n}" for n in range(TENANTS) if n % SHARDS == s] for s in range(SHARDS) if s % of == share
-    ]
-    taken = []
-    for turn in range(REPEATS):
-        barrier.wait()
-        start = time.perf_counter()
-        pool.set_rules(rules(turn + 1))
-        for tenants in mine:
-            pool.at(NOW).queue_heads(10_000, tenants)
-        taken.append(time.perf_counter() - start)
-    found.put(statistics.median(taken))
-
-
-async def scaling() -> None:
-    """Re-scoring 100 k jobs on loaded mirrors, by one process and by two that share the shards; the median of some turns."""
-    turns = [(_rescored_by(1), _rescored_by(2)) for _ in range(SCALING_TURNS)]
-    times = [one / two for one, two in turns]
-    say(
-        "scaling",
-        jobs=100_000,
-        one_ms=statistics.median(one for one, _ in turns) * 1e3,
-        two_ms=statistics.median(two for _, two in turns) * 1e3,
-        times=statistics.median(times),
-        least=min(times),
-        most=max(times),
-        aim=1.7,
-    )
-
-
-def _rescored_by(replicas: int) -> float:
-    """Seconds until the last of so many processes has re-scored its shards."""
-    barrier = multiprocessing.Barrier(replicas)
-    found: multiprocessing.Queue[float] = multiprocessing.Queue()
-    workers = [
-        multiprocessing.Process(target=_rescore, args=(share, replicas, barrier, found))
-        for share in range(replicas)
-    ]
-    for worker in workers:
-        worker.start()
-    slowest = max(found.get() for _ in workers)
-    for worker in workers:
-        worker.join()
-    return slowest

@@ -14,6 +14,7 @@ import bench_kueue_load
 import bench_kueue_order
 import bench_order
 import bench_recovery
+import bench_scaling
 import bench_slurm
 import bench_stack
 import bench_steps
@@ -29,7 +30,7 @@ BENCHES = {
     "levels": bench_order.levels,
     "trees": bench_trees.trees,
     "hdrf": bench_trees.hdrf,
-    "scaling": bench_order.scaling,
+    "scaling": bench_scaling.scaling,
     "replay": bench_bus.replay,
     "intake": bench_intake.intake,
     "idle": bench_stack.idle,
