@@ -160,6 +160,7 @@ async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bu
         assert audience.values() == {"right": 1, "wrong": 2, "new": 3}
         assert mark is not None
         assert (mark.incarnation, mark.at) == (bus.incarnation, 7)
+        await eventually(owner.agreed)  # the mark may be heard before its writer has the ack
         assert owner.announcer.repaired == 3
         kept = audience.mirror.values[subject_of(right)]
         assert (kept.epoch, kept.rev) == (0, 5), "what is right already is left alone"
