@@ -17,7 +17,7 @@ TURNS = 15
 WINDOW = 10_000
 PLAIN_NUMBERS = 400_000
 
-type Work = Callable[[int, Sequence[int]], None]
+type ShardWork = Callable[[int, Sequence[int]], None]
 """Does the work of some shards in a turn."""
 
 
@@ -49,7 +49,7 @@ async def scaling() -> None:
     )
 
 
-def _rescoring() -> Work:
+def _rescoring() -> ShardWork:
     """The scorer's work when weights change: the heads of all its shards anew."""
     pool, _ = loaded(JOBS)
     lanes = [[f"team-{n}" for n in range(TENANTS) if n % SHARDS == shard] for shard in range(SHARDS)]
@@ -62,7 +62,7 @@ def _rescoring() -> Work:
     return rescore
 
 
-def _plain() -> Work:
+def _plain() -> ShardWork:
     """Sorts and sums, nothing of which two processes share."""
     numbers = np.arange(PLAIN_NUMBERS, dtype=np.int64) * 7919 % 1_000_003
 
@@ -74,7 +74,7 @@ def _plain() -> Work:
     return work
 
 
-_KINDS: Mapping[str, Callable[[], Work]] = {"rescoring": _rescoring, "plain": _plain}
+_KINDS: Mapping[str, Callable[[], ShardWork]] = {"rescoring": _rescoring, "plain": _plain}
 
 
 class _Pair(NamedTuple):
