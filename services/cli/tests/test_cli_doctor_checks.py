@@ -188,6 +188,11 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("kueue-old", Severity.WARNING, changed(kueue=KueueSeen(served=("v1beta1",)))),
     ("kueue-version-unknown", Severity.INFO, changed(kueue=KueueSeen(served=("v1beta2",)))),
     (
+        "kueue-config-unread",
+        Severity.WARNING,
+        changed(kueue=KueueSeen(served=("v1beta2",), config_problem="line 3: a key is given twice")),
+    ),
+    (
         "kueue-untested",
         Severity.INFO,
         changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 16))),

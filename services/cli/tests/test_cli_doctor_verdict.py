@@ -135,9 +135,19 @@ featureGates: {PriorityBoost: false, Other: true}
     assert not seen(["v1beta2"], None, config("fairSharing: {enable: false}")).fair_sharing
 
 
-@pytest.mark.parametrize("text", ["a: [", "- 1", "featureGates: 3"])
-def test_a_configuration_that_cannot_be_read_tells_nothing(text: str) -> None:
-    assert seen(["v1beta2"], None, config(text)) == seen(["v1beta2"], None, None)
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [", "in line 2, column 1"),
+        ("- 1", "Expected `object`, got `array`"),
+        ("featureGates: 3", "$.featureGates"),
+        ("fairSharing: {}\nfairSharing: {}", "is given in line 1 already"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_tells_nothing_but_why(text: str, problem: str) -> None:
+    found = seen(["v1beta2"], None, config(text))
+    assert problem in found.config_problem
+    assert msgspec.structs.replace(found, config_problem="") == seen(["v1beta2"], None, None)
 
 
 def kubeconfig(directory: Path, *contexts: str) -> str:

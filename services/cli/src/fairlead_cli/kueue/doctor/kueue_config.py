@@ -48,6 +48,8 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     fair_sharing: bool = False
     manages_all_jobs: bool = False
     """Whether it takes Jobs without a queue name, too (`manageJobsWithoutQueueName`)."""
+    config_problem: str = ""
+    """The reason for which its configuration, though there, cannot be read; what it says counts as not said then."""
 
     @property
     def tries_one_by_one(self) -> bool:
@@ -58,7 +60,12 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | None) -> KueueSeen:
     """Kueue as deployment and configuration tell; either may be missing."""
-    found = _configuration(config)
+    text = ((config.data if config else None) or {}).get(_FILE, "")
+    found, problem = _KueueConfigFile(), ""
+    try:
+        found = msgspec.convert(read_yaml(text) or {}, _KueueConfigFile)
+    except (YamlError, msgspec.ValidationError) as error:
+        problem = str(error)
     return KueueSeen(
         served=tuple(served),
         release=_release(deployment),
@@ -67,18 +74,8 @@ def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | N
         # Configurations up to v1beta1 have a switch in it; since v1beta2 its presence turns it on.
         fair_sharing=found.fair_sharing is not None and found.fair_sharing.get("enable") is not False,
         manages_all_jobs=found.manage_jobs_without_queue_name,
+        config_problem=problem,
     )
-
-
-def _configuration(config: ConfigMap | None) -> _KueueConfigFile:
-    """Kueue's configuration; an empty one where it cannot be read."""
-    text = (config.data or {}).get(_FILE) if config is not None else None
-    if text is None:
-        return _KueueConfigFile()
-    try:
-        return msgspec.convert(read_yaml(text) or {}, _KueueConfigFile)
-    except (YamlError, msgspec.ValidationError):
-        return _KueueConfigFile()
 
 
 def _release(deployment: Deployment | None) -> KueueRelease | None:

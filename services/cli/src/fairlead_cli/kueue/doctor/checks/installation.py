@@ -99,6 +99,18 @@ def _version(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check("configuration", "kueue-config-unread", fine="what Kueue's configuration says can be read")
+def _configuration(survey: Survey) -> Iterator[Finding]:
+    if survey.kueue.config_problem:
+        yield warning(
+            "kueue-config-unread",
+            "ConfigMap/kueue-system/kueue-manager-config",
+            f"cannot be read: {survey.kueue.config_problem}",
+            why="fair sharing, gates and Jobs without a queue name are judged as in a Kueue that has no configuration",
+            mend="kubectl -n kueue-system get configmap kueue-manager-config -o yaml",
+        )
+
+
 @check("batches", "parked-one-by-one", fine="Kueue tries equal jobs together")
 def _batches(survey: Survey) -> Iterator[Finding]:
     if survey.kueue.tries_one_by_one:
@@ -153,4 +165,4 @@ def _unread(survey: Survey) -> Iterator[Finding]:
         )
 
 
-CHECKS = (absent, _named, _version, _batches, _webhooks, _unread)
+CHECKS = (absent, _named, _version, _configuration, _batches, _webhooks, _unread)
