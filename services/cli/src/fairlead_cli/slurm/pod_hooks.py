@@ -30,9 +30,12 @@ def has_hooks(settings: SlurmSettings) -> bool:
 def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
     """The findings on the hooks."""
     if has_hooks(survey.settings):
-        yield from _missing(survey.settings.hooks)
-        yield from _times(survey.settings.hooks)
-        yield from _dangers(survey.settings.hooks)
+        hooks = survey.settings.hooks
+        yield from _missing(hooks)
+        yield from _times(hooks)
+        for one in conf_dangers({key.lower(): value for key, value in hooks.items()}):
+            told = info if one.key == "Prolog" else warning  # a site may need one, and it may never fail
+            yield told("hooks", f"slurm.conf/{one.key}", one.what, why=one.why, mend=one.mend)
         if NO_HOLD not in survey.settings.scheduler:
             yield warning(
                 "hooks",
@@ -55,12 +58,6 @@ def _backup(survey: SlurmSurvey) -> Iterator[Finding]:
             why="Where the backup takes over and the bridge of the first host leads on, every job goes back into the queue.",
             mend="fairlead slurm install --endpoint HOST1:PORT --endpoint HOST2:PORT, on both hosts",
         )
-
-
-def _dangers(hooks: dict[str, str]) -> Iterator[Finding]:
-    for one in conf_dangers({key.lower(): value for key, value in hooks.items()}):
-        told = info if one.key == "Prolog" else warning  # a site may need one, and it may never fail
-        yield told("hooks", f"slurm.conf/{one.key}", one.what, why=one.why, mend=one.mend)
 
 
 def _tokens(survey: SlurmSurvey) -> Iterator[Finding]:

@@ -86,8 +86,10 @@ async def take(conf: Path | None, user: str, rest: RestTarget | None = None) -> 
     try:
         settings = await asked.settings()
         jobs = (await asked.jobs()).jobs
-        tokens = pods_tokens(settings.hooks.get("PrologSlurmctld", ""))
-        known = tokens is None or await _knows(conf, tokens)
+        tokens = pods_tokens(settings.hooks.get("PrologSlurmctld", ""))  # as it was installed
+        known = tokens is None or (
+            await AccountedLicence(conf, LicenceName.read(tokens), seconds=_SECONDS).now() is not None
+        )
     except SlurmError as error:
         raise ClusterError(str(error), hint="Does `scontrol ping` work with this SLURM_CONF?") from error
     pending = [job for job in jobs if job.state == "PENDING"]
@@ -110,11 +112,6 @@ def effective_user() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return str(os.geteuid())
-
-
-async def _knows(conf: Path | None, tokens: str) -> bool:
-    name = LicenceName.read(tokens)  # as it was installed
-    return await AccountedLicence(conf, name, seconds=_SECONDS).now() is not None
 
 
 async def _administration(asked: CommandController, settings: SlurmSettings, user: str) -> str | None:
