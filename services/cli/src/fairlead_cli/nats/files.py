@@ -5,7 +5,7 @@ What stands in the directory stays: a run with more names adds them, and makes n
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -109,16 +109,21 @@ class NatsDirectory:
         """
         accounts = self.accounts(stated)
         users = [user for account in accounts for user in account.users]
-        unknown = sorted(set(rotate) - {user.name for user in users})
+        names = [user.name for user in users]
+        unknown = sorted(set(rotate) - set(names))
         if unknown:
-            known = ", ".join(user.name for user in users)
-            raise InputError(f"--rotate {unknown[0]}: is not a user; users are {known}")
+            raise InputError(f"--rotate {unknown[0]}: is not a user; users are {', '.join(names)}")
         try:
-            self._make_directories()
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / USERS).mkdir(mode=_PRIVATE, exist_ok=True)
             stated = self._revoked(stated, rotate)
             fresh = [user.name for user in users if self._give_seed(user, anew=user.name in rotate)]
             self._write_all(stated, accounts)
-            self._remove_strangers({user.name for user in users})
+            # Whoever is taken out of the layout is out.
+            known = set(names)
+            for path in (self.path / USERS).iterdir():
+                if path.suffix in {".nk", ".env", ".creds"} and path.stem not in known:
+                    path.unlink()
         except OSError as error:
             raise InputError(f"{error.filename}: {error.strerror}") from error
         return fresh
@@ -138,10 +143,6 @@ class NatsDirectory:
             return public_key(path.read_text(encoding="ascii").strip())
         except (InvalidCredentialsError, ValueError) as error:
             raise InputError(f"{path}: {error}") from error
-
-    def _make_directories(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / USERS).mkdir(mode=_PRIVATE, exist_ok=True)
 
     def _revoked(self, stated: DirectorySource, rotate: Sequence[str]) -> DirectorySource:
         """The source with revocations: in operator mode a token stays good until its account says otherwise."""
@@ -168,9 +169,8 @@ class NatsDirectory:
         _write(self.path / SERVER_FILE, self._server_config(stated.server))
         for account in accounts:
             for user in account.users:
-                tenant = user.tenant
                 path = self.path / USERS / f"{user.name}.env"
-                _write(path, _lines(self._environment(stated.server, user.name, tenant)), mode=_SECRET)
+                _write(path, self._environment(stated.server, user), mode=_SECRET)
         # Last: a run that failed half way is made again from what stood before.
         _write(
             self.path / LAYOUT_FILE,
@@ -213,14 +213,15 @@ class NatsDirectory:
             name: (self.path / TOKENS / f"{name}.jwt").read_text(encoding="ascii").strip() for name in names
         }
 
-    def _environment(self, server: ServerChoice, user: str, tenant: str | None) -> Mapping[str, str | None]:
-        return {
+    def _environment(self, server: ServerChoice, user: NatsUser) -> str:
+        variables = {
             "FAIRLEAD_NATS_URL": server.url,
-            "FAIRLEAD_NATS_NKEY_SEED": None if server.jwt else str(self.seed_path(user)),
-            "FAIRLEAD_NATS_CREDS": str(self.creds_path(user)) if server.jwt else None,
+            "FAIRLEAD_NATS_NKEY_SEED": None if server.jwt else str(self.seed_path(user.name)),
+            "FAIRLEAD_NATS_CREDS": str(self.creds_path(user.name)) if server.jwt else None,
             "FAIRLEAD_NATS_TLS_CA": server.tls_ca,
-            "FAIRLEAD_TENANT": tenant,
+            "FAIRLEAD_TENANT": user.tenant,
         }
+        return "".join(f"{name}={value}\n" for name, value in variables.items() if value is not None)
 
     def _server_config(self, server: ServerChoice) -> str:
         store = server.store or str(self.path / "jetstream")
@@ -235,19 +236,9 @@ class NatsDirectory:
             )
         return "\n".join([*lines, f"include {ACCOUNTS_FILE}", ""])
 
-    def _remove_strangers(self, users: set[str]) -> None:
-        """Removes the seeds of users that are none any more: whoever is taken out of the layout is out."""
-        for path in (self.path / USERS).iterdir():
-            if path.suffix in {".nk", ".env", ".creds"} and path.stem not in users:
-                path.unlink()
-
 
 def _quoted(text: str) -> str:
     return msgspec.json.encode(text).decode()
-
-
-def _lines(variables: Mapping[str, str | None]) -> str:
-    return "".join(f"{name}={value}\n" for name, value in variables.items() if value is not None)
 
 
 def _union(known: Iterable[str], more: Iterable[str]) -> list[str]:
