@@ -6,7 +6,6 @@ written: both sides' changes are kept apart for a person to join. Grants to sing
 reason to refuse: somebody may be approving jobs all day long.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -156,7 +155,8 @@ async def _refuse_overtaken(
     if onto.revision and onto.policy is None:
         known = f"Revision {onto.revision}, which it was made from, is not kept here. It would change:"
     else:
-        writers = _joined(await writers_since(bus, onto.revision))
+        *others, last = await writers_since(bus, onto.revision) or ["somebody"]
+        writers = f"{', '.join(others)} and {last}" if others else last
         known = f"Since revision {onto.revision}, which it was to replace, {writers} changed:"
         then, now = apart_from_approvals(onto.policy), apart_from_approvals(standing.policy)
     lines = list(changes_in_words(then, now, await names_in(bus, [now, then])))
@@ -165,11 +165,6 @@ async def _refuse_overtaken(
         problems=_few(lines),
         hint=f"Take over what shall stay, then say that you did: --onto {standing.revision}",
     )
-
-
-def _joined(writers: Sequence[str]) -> str:
-    *others, last = writers or ["somebody"]
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _told(file: PolicyFile, standing: StoredPolicy, after: PolicyDocument, names: JobNames) -> list[str]:

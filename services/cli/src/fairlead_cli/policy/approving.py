@@ -143,7 +143,9 @@ def granted(document: PolicyDocument, job: Explanation, approval: ApprovalReques
     job_class = _class(document, job, approval.job_class)
     tenant = job.tenant or job.scope
     _check_let_in(document, tenant)
-    why = approval.why or _reason_given(document, job.uid, job_class)
+    # Without a new reason, the one that was given when the job got that class.
+    given = (one.why for one in _grants_to(document, job.uid) if one.classes == [job_class])
+    why = approval.why or next(given, "")
     grant = Grant(tenant=tenant, classes=[job_class], job=job.uid, by=approval.by, why=why)
     if _grants_to(document, job.uid) == [grant]:
         return document
@@ -152,12 +154,6 @@ def granted(document: PolicyDocument, job: Explanation, approval: ApprovalReques
     if problems := check_document(changed):
         raise InputError("this cannot be granted:", problems=[str(problem) for problem in problems])
     return changed
-
-
-def _reason_given(document: PolicyDocument, uid: str, job_class: str) -> str:
-    """The reason given when the job got that class; empty where it has it not, or none was given."""
-    known = (one.why for one in document.grants if one.job == uid and one.classes == [job_class])
-    return next(known, "")
 
 
 def without(document: PolicyDocument, jobs: Collection[str]) -> PolicyDocument:

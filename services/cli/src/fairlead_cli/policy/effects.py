@@ -1,6 +1,6 @@
 """Words of a policy without effect: no mistake, and yet not what whoever wrote it may think."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -88,11 +88,10 @@ def _match(tenant: Tenant) -> Match:
 def _takes_all(match: Match, other: Match) -> bool:
     """Whether each job that the other takes is one that this takes, too."""
     return (
-        all(_covers(mine, its) for (_, mine), (_, its) in zip(_lists(match), _lists(other), strict=True))
+        all(
+            mine is None or (its is not None and set(its) <= set(mine))
+            for (_, mine), (_, its) in zip(_lists(match), _lists(other), strict=True)
+        )
         and match.labels.items() <= other.labels.items()
         and match.annotations.items() <= other.annotations.items()
     )
-
-
-def _covers(wide: Iterable[str] | None, narrow: Iterable[str] | None) -> bool:
-    return wide is None or (narrow is not None and set(narrow) <= set(wide))
