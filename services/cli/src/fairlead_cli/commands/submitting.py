@@ -21,14 +21,11 @@ def _file(wanted: type[Path], tokens: Sequence[Token]) -> Path:
     del wanted
     text = tokens[0].value
     if text.startswith("-") and text != "-":
-        raise ValueError(f"{text} is not a flag of submit.{_meant(text)} A file of that name is ./{text}")
+        flags = [_FLAG_OF.get(one.name, one.name.replace("_", "-")) for one in fields(JobFlags)]
+        near = get_close_matches(text.lstrip("-").partition("=")[0], [*flags, *_OTHERS], 1)
+        meant = f" Did you mean --{near[0]}?" if near else ""
+        raise ValueError(f"{text} is not a flag of submit.{meant} A file of that name is ./{text}")
     return Path(text)
-
-
-def _meant(text: str) -> str:
-    flags = [_FLAG_OF.get(one.name, one.name.replace("_", "-")) for one in fields(JobFlags)]
-    near = get_close_matches(text.lstrip("-").partition("=")[0], [*flags, *_OTHERS], 1)
-    return f" Did you mean --{near[0]}?" if near else ""
 
 
 def submit(
