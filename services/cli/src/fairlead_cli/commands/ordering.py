@@ -33,9 +33,9 @@ def order(
         Lines in words (wide: the same); json, yaml: see docs/output.md; name: ids alone, in order.
     """
     if explain is not None:
-        from fairlead_cli.paper.explaining import explain_on_paper
+        from fairlead_cli.paper.explaining import explanations, print_explanations
 
-        explain_on_paper(file, explain, form=output, verbose=verbose)
+        print_explanations(explanations(file, explain), explain, form=output, verbose=verbose)
         return
     from fairlead_cli.paper.running import leave, put_in_order
 

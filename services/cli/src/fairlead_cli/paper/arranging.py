@@ -34,23 +34,18 @@ def order(snapshot: Snapshot, *, levels: bool = False) -> list[PlannedPool]:
     # Who can never run does not depend on the order: it is known before anybody is promised a start.
     walk = walked(snapshot, plain)
     never = frozenset[str]() if walk is None else walk.never
-    found = [_reserved(snapshot, pool, never) for pool in plain]
-    if walk is not None and any(one.reservation is not None for one in found):
-        walk = walked(snapshot, [one.pool for one in found], _heads(found))
+    found = []
+    for pool in plain:
+        reservation = reserve_snapshot(snapshot, pool, never)
+        found.append(PlannedPool(in_reserved_order(pool, reservation), reservation))
+    reserved = {one.pool.name: one.reservation for one in found if one.reservation is not None}
+    if walk is not None and reserved:
+        heads = {name: one.head for name, one in reserved.items() if one.head is not None}
+        walk = walked(snapshot, [one.pool for one in found], heads)
     if walk is not None:
         found = [msgspec.structs.replace(one, fits=walk.jobs) for one in found]
         never = walk.never
     return [_with_levels(snapshot, one, never) for one in found] if levels else found
-
-
-def _reserved(snapshot: Snapshot, pool: OrderedPool, never: frozenset[str]) -> PlannedPool:
-    reservation = reserve_snapshot(snapshot, pool, never)
-    return PlannedPool(in_reserved_order(pool, reservation), reservation)
-
-
-def _heads(pools: list[PlannedPool]) -> dict[str, str]:
-    found = ((one.pool.name, one.reservation.head) for one in pools if one.reservation is not None)
-    return {name: head for name, head in found if head is not None}
 
 
 def _with_levels(snapshot: Snapshot, planned: PlannedPool, never: frozenset[str]) -> PlannedPool:

@@ -21,7 +21,7 @@ from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.questions import ExplainReply, Explanation
-from fairlead_contracts.snapshot.types import Snapshot, name_in_snapshot
+from fairlead_contracts.snapshot.types import name_in_snapshot
 from fairlead_policy.explain.waiting_text import most_first
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.snapshot.explained import explain_in_snapshot
@@ -47,16 +47,6 @@ class ReplyWithFits(NamedTuple):
     """Fits of the jobs by uid; None where the policy places no jobs."""
 
 
-def explain_on_paper(path: Path, job: str, *, form: Format, verbose: bool = False) -> None:
-    """Read a snapshot and print why one of its jobs stands where it stands, and what would move it.
-
-    Raises:
-        InputError: the snapshot cannot be read or does not validate.
-        CommandError: no job of that name waits in it.
-    """
-    print_explanations(explanations(path, job), job, form=form, verbose=verbose)
-
-
 def explanations(path: Path, job: str) -> ReplyWithFits:
     """The jobs of that name, explained by a snapshot alone.
 
@@ -64,15 +54,18 @@ def explanations(path: Path, job: str) -> ReplyWithFits:
         InputError: the snapshot cannot be read or does not validate.
     """
     snapshot = read_file(path)
+    policy = snapshot.policy
+    # Where nodes or a reservation have a say, too, all pools have to be put in order.
+    reserved = any(reserves(policy, pool.name) for pool in snapshot.pools)
     try:
         found = explain_in_snapshot(snapshot, job)
-        pools = order(snapshot) if _takes_more_than_fairness(snapshot) else []
+        pools = order(snapshot) if reserved or policy.fit.strategy != "none" else []
     except DocumentError as error:
         raise refused(path, error) from error
     by_name = {one.pool.name: one for one in pools}
     found = [_as_reserved(one, by_name[str(one.pool)]) if one.pool in by_name else one for one in found]
     fits = None
-    if snapshot.policy.fit.strategy != "none":
+    if policy.fit.strategy != "none":
         walked = next((one.fits for one in pools if one.fits is not None), {})
         fits = {one.uid: walked[one.uid] for one in found}
         found = [_as_nodes_have_it(one, fits[one.uid]) for one in found]
@@ -114,12 +107,6 @@ def _text(reply: PaperExplanations, fits: Mapping[str, JobFit] | None, columns: 
             told.append(wrapped(fit_in_words(fits[one.uid]), columns, indent="  · ", hanging="    "))
         told.append("")
     return "\n".join(told[:-1])
-
-
-def _takes_more_than_fairness(snapshot: Snapshot) -> bool:
-    """Whether nodes or a reservation have a say, too: all pools have to be put in order then."""
-    reserved = any(reserves(snapshot.policy, pool.name) for pool in snapshot.pools)
-    return reserved or snapshot.policy.fit.strategy != "none"
 
 
 def _as_reserved(one: Explanation, planned: PlannedPool) -> Explanation:

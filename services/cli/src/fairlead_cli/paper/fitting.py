@@ -82,13 +82,12 @@ def fit_in_words(fit: JobFit) -> str:
     """The answer as a sentence."""
     if fit.answer is not FitVerdict.PLACED:
         return f"On the nodes: {reason_in_words(fit)}"
-    parts = [f"{one.pods} on {one.node}{_cards(one)}" for one in fit.nodes[:MOST_NODES]]
+    parts = [
+        f"{one.pods} on {one.node}" + (f" ({', '.join(one.cards)})" if one.cards else "")
+        for one in fit.nodes[:MOST_NODES]
+    ]
     rest = len(fit.nodes) - len(parts)
     return f"Its pods fit: {', '.join(parts)}{f' and {rest} nodes more' if rest else ''}."
-
-
-def _cards(one: NodeFit) -> str:
-    return f" ({', '.join(one.cards)})" if one.cards else ""
 
 
 def fit_reasons(positions: Sequence[Position], fits: Mapping[str, JobFit]) -> Iterator[str]:

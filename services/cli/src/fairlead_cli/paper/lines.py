@@ -55,7 +55,10 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[TableColumns]:
     yield [[name] for name in (*names, *level, "waited", _WHY if causes.tells else _STANDS)]
     for part in planned.pool.parts():
         jobs = part.jobs
-        *terms, stands = _cells(part, quotients, rules, now)
+        *terms, why = _cells(part, quotients, rules, now)
+        if causes.tells:  # else it is what each job's tenant stands at
+            pairs = zip(causes.of(part), why, strict=True)
+            why = [cause or f"(its tenant {at})" for cause, at in pairs]
         yield [
             list(map(str, range(rank, rank + len(jobs)))),
             [job.id for job in jobs],
@@ -64,16 +67,9 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[TableColumns]:
             *terms,
             *_standing(jobs, planned),
             ages.of(part.submitted),
-            _why(causes, part, stands),
+            why,
         ]
         rank += len(jobs)
-
-
-def _why(causes: RowCauses, part: PositionColumns, stands: list[str]) -> list[str]:
-    """The causes for which the job above goes first; without them, what each job's tenant stands at."""
-    if not causes.tells:
-        return stands
-    return [cause or f"(its tenant {at})" for cause, at in zip(causes.of(part), stands, strict=True)]
 
 
 def _standing(jobs: Sequence[PositionedJob], planned: PlannedPool) -> Iterator[list[str]]:

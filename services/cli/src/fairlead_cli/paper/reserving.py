@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros, to_datetime
+from fairlead_contracts.base.instants import to_datetime
 from fairlead_policy.reserve.reservation import NoReservation
 from fairlead_policy.snapshot.reserve import PaperReservation
 
@@ -33,7 +33,9 @@ def reserve_line(found: PaperReservation, ids: Mapping[str, str]) -> ReserveLine
     return ReserveLine(
         why_not=found.why_not,
         head=None if found.head is None else ids[found.head],
-        shadow=None if found.shadow is None else _instant(found.shadow),
+        shadow=None
+        if found.shadow is None
+        else to_datetime(found.shadow).isoformat(timespec="seconds").replace("+00:00", "Z"),
         in_its_way=list(found.endless),
         behind=[ids[uid] for uid in found.behind],
         passing=[ids[uid] for uid in found.passing],
@@ -84,7 +86,3 @@ def _of_head(found: PaperReservation, ids: Mapping[str, str]) -> str:
         else "runs without a limit are"
     )
     return f"It is the first that does not fit. No start can be promised: {late} in its way: {runs}."
-
-
-def _instant(at: Micros) -> str:
-    return to_datetime(at).isoformat(timespec="seconds").replace("+00:00", "Z")

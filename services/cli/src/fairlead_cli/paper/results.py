@@ -151,15 +151,14 @@ class _PoolAsJson:
         if reservation is not None:
             found.append(b',"reserve":' + encode(reserve_line(reservation, self._named)))
         if plan is not None:
-            found.append(b',"writes":' + encode(self._writes(plan)))
+            levels = dict(plan.writes)
+            jobs = self._planned.pool.jobs() if levels else ()
+            ids = {job.uid: job.id for job in jobs if job.uid in levels}
+            writes = [LevelLine(id=ids[uid], level=level) for uid, level in plan.writes]
+            found.append(b',"writes":' + encode(writes))
             if plan.withheld:
                 found.append(b',"withheld":' + encode(withheld_lines(plan)))
         return b"".join((*found, b"}"))
-
-    def _writes(self, plan: PlannedLevels) -> list[LevelLine]:
-        levels = dict(plan.writes)
-        ids = {job.uid: job.id for job in self._planned.pool.jobs() if job.uid in levels} if levels else {}
-        return [LevelLine(id=ids[uid], level=level) for uid, level in plan.writes]
 
 
 def withheld_lines(plan: PlannedLevels) -> list[WithheldLine]:
