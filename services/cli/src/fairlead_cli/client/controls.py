@@ -34,8 +34,11 @@ class Controls(dict[str | None, Control]):
 
 async def said(bus: Bus) -> list[tuple[str | None, Stored]]:
     """The operators' words that the bucket keeps, oldest first, each with its pool; None for all pools."""
-    kept = await Bucket(bus, topology.POLICY).history(f"{_KEYS}>")
-    return [(_pool(one.subject), one) for one in kept]
+    found: list[tuple[str | None, Stored]] = []
+    for one in await Bucket(bus, topology.POLICY).history(f"{_KEYS}>"):
+        key = one.subject.removeprefix(_SUBJECTS)
+        found.append((None if key == NO_NAME else decode_key(key), one))
+    return found
 
 
 async def control_words(bus: Bus) -> Controls:
@@ -60,8 +63,3 @@ def read_control(stored: Stored) -> Control:
         return CONTROL.decode(stored.payload)
     except ContractError:
         return Control(mode=Mode.PAUSED, at=to_datetime(stored.at), why="in a word that cannot be read")
-
-
-def _pool(subject: str) -> str | None:
-    key = subject.removeprefix(_SUBJECTS)
-    return None if key == NO_NAME else decode_key(key)

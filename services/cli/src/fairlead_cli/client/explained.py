@@ -11,6 +11,7 @@ from fairlead_cli.client.words import (
     levels_left_in_words,
     preempted_in_words,
     promised_in_words,
+    scarce_first,
     unwell_in_words,
 )
 from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
@@ -77,21 +78,19 @@ def _what_is_short(found: Explanation) -> Iterator[str]:
 def _needs(room: RoomForecast, asked: dict[str, int]) -> str:
     if not room.missing:
         return "it would fit now, but jobs before it go first" if room.in_turn else "it fits now"
-    missing = sorted(room.missing, key=lambda name: (name in ("cpu", "memory"), name))
+    missing = scarce_first(room.missing)
     wanted = " and ".join(
         f"{format_quantity(name, asked.get(name, 0))} {short_resource(name)}" for name in missing
     )
-    free = [_free(name, room.free.get(name, 0)) for name in missing]
+    free = [
+        format_quantity(name, room.free[name]) if room.free.get(name, 0) > 0 else "no" for name in missing
+    ]
     if len(missing) == 1:
         return f"needs {wanted}, {'none' if free[0] == 'no' else free[0]} free"
     told = " and ".join(
         f"{amount} {short_resource(name)}" for name, amount in zip(missing, free, strict=True)
     )
     return f"needs {wanted}, of which {told} are free"
-
-
-def _free(resource: str, amount: int) -> str:
-    return format_quantity(resource, amount) if amount > 0 else "no"
 
 
 def _how_its_tenant_stands(found: Explanation) -> Iterator[str]:

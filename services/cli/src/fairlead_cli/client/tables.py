@@ -69,7 +69,9 @@ def _pools_lines(
     reply: QueueReply, tenant: str | None, columns: int, style: Style, *, approvals: bool
 ) -> Iterator[str]:
     if not reply.pools:
-        yield from _no_pools(reply, columns, style)
+        for cluster, why in sorted((reply.unheard or {}).items()):
+            yield style(wrapped(f"{cluster}: nothing is known of it yet: {why}", columns), "yellow")
+        yield "No pool is known yet, so no job is. After `fairlead up`, wait until it says `running:`."
     elif not any(pool.waiting for pool in reply.pools):
         unranked = reply.nowhere or any(pool.unranked for pool in reply.pools)
         yield "Nobody waits in line." if unranked else "Nobody waits."
@@ -80,13 +82,6 @@ def _pools_lines(
             if pool.waiting or pool.unranked:
                 yield from _queue_lines(pool, reply.at, tenant, columns, style)
                 yield from _approval_lines(pool, columns) if approvals else ()
-
-
-def _no_pools(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
-    """The lines where nothing can be told yet: why not, as far as anybody knows."""
-    for cluster, why in sorted((reply.unheard or {}).items()):
-        yield style(wrapped(f"{cluster}: nothing is known of it yet: {why}", columns), "yellow")
-    yield "No pool is known yet, so no job is. After `fairlead up`, wait until it says `running:`."
 
 
 def _idle_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
@@ -311,16 +306,13 @@ def _use(standing: TenantShare) -> str:
 
 
 def _silences(pool: PoolQueue | PoolTenants, columns: int, style: Style) -> Iterator[str]:
-    if pool.silent_shards:
+    if count := len(pool.silent_shards):
+        shards = "1 shard" if count == 1 else f"{count} shards"
         told = (
-            f"incomplete: {_shards(len(pool.silent_shards))} of {pool.pool} did not answer: tenants are missing "
+            f"incomplete: {shards} of {pool.pool} did not answer: tenants are missing "
             "(a scorer may be starting or gone)"
         )
         yield style(wrapped(told, columns), "yellow")
-
-
-def _shards(count: int) -> str:
-    return "1 shard" if count == 1 else f"{count} shards"
 
 
 def _class(ranked: RankedPosition) -> Piece:

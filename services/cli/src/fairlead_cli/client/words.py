@@ -1,6 +1,6 @@
 """Positions, shares and durations in words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from fairlead_contracts.base import figures
@@ -29,10 +29,14 @@ def duration(seconds: float) -> str:
     return f"{seconds // _DAY:.0f} d {seconds % _DAY // _HOUR:.0f} h"
 
 
+def scarce_first(resources: Iterable[str]) -> list[str]:
+    """Resources in the order in which people ask for them: what there is little of before cores and memory."""
+    return sorted(resources, key=lambda name: (name in ("cpu", "memory"), name))
+
+
 def demand(amounts: dict[str, int]) -> str:
     """A demand on one line, scarce resources first."""
-    names = sorted(amounts, key=lambda name: (name in ("cpu", "memory"), name))
-    return " ".join(f"{short_resource(name)}={_told(name, amounts[name])}" for name in names)
+    return " ".join(f"{short_resource(name)}={_told(name, amounts[name])}" for name in scarce_first(amounts))
 
 
 def _told(resource: str, amount: int) -> str:
@@ -43,15 +47,12 @@ def _told(resource: str, amount: int) -> str:
 
 def amounts(found: dict[str, int]) -> str:
     """Amounts that are no whole numbers of anything, as people write them: `12.5 gpu and 3 cpu`."""
-    names = sorted(found, key=lambda name: (name in ("cpu", "memory"), name))
-    return " and ".join(
-        f"{_decimal(format_quantity(name, found[name]))} {short_resource(name)}" for name in names
-    )
-
-
-def _decimal(quantity: str) -> str:
-    """A quantity without thousandths: `12500m` is 12.5."""
-    return f"{int(quantity[:-1]) / 1000:g}" if quantity.endswith("m") else quantity
+    parts = []
+    for name in scarce_first(found):
+        quantity = format_quantity(name, found[name])
+        decimal = f"{int(quantity[:-1]) / 1000:g}" if quantity.endswith("m") else quantity
+        parts.append(f"{decimal} {short_resource(name)}")
+    return " and ".join(parts)
 
 
 def ahead_in_words(ahead: Sequence[tuple[str, int]]) -> str:
