@@ -1,6 +1,6 @@
 """Events of a live run as job histories, measured with the same code as a run in virtual time."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import msgspec
 
@@ -40,7 +40,8 @@ class Recording:
     @property
     def finished(self) -> int:
         """The number of jobs that ran to a good end."""
-        return sum(_succeeded(life) for life in self._lives.values())
+        ended = (life.get(JobEnded) for life in self._lives.values())
+        return sum(isinstance(one, JobEnded) and one.outcome is Outcome.SUCCEEDED for one in ended)
 
     def open(self) -> set[str]:
         """Submissions that neither ended nor were refused."""
@@ -108,8 +109,3 @@ class Recording:
                 )
             )
         return found
-
-
-def _succeeded(life: Mapping[type[AnyEvent], AnyEvent]) -> bool:
-    ended = life.get(JobEnded)
-    return isinstance(ended, JobEnded) and ended.outcome is Outcome.SUCCEEDED

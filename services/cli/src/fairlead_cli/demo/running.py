@@ -6,7 +6,6 @@ import shlex
 import sys
 import tempfile
 import time
-from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -143,7 +142,14 @@ async def _play(
         recording.take_event(event)
         changed.set()
 
-    async with _hearing_answers(stack.bus, recording), events(stack.bus, take), asyncio.TaskGroup() as group:
+    answers = hearing(
+        stack.bus,
+        stream=topology.ANSWER,
+        filter=subjects.answer_filter(),
+        codec=ANSWER,
+        take=recording.take_answer,
+    )
+    async with answers, events(stack.bus, take), asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(publish_workload(stack.bus, workload, cluster=CLUSTER), name="publish"),
             group.create_task(show(stack.bus, workload, recording, pulse), name="show"),
@@ -154,11 +160,6 @@ async def _play(
         for task in (*tasks, following):
             task.cancel()
     return None if following.cancelled() else following.result()
-
-
-def _hearing_answers(bus: Bus, recording: Recording) -> AbstractAsyncContextManager[None]:
-    answers, take = subjects.answer_filter(), recording.take_answer
-    return hearing(bus, stream=topology.ANSWER, filter=answers, codec=ANSWER, take=take)
 
 
 async def _until_done(

@@ -22,8 +22,6 @@ from fairlead_contracts.messages.questions import (
     QUEUE_REPLY,
     ExplainQuestion,
     QueueQuestion,
-    QueueReply,
-    RankedPosition,
 )
 from fairlead_sim.workload import SimWorkload
 
@@ -67,10 +65,12 @@ async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
     await asyncio.sleep(after_seconds)
     try:
         queue = await ask(bus, "queue", QueueQuestion(limit=_DEPTH), QUEUE_REPLY)
-        waits = _in_the_midst(queue)
-        if waits is None:
+        # The last of the first few: of everybody's class where one of these is among them.
+        positions = [ranked.position for pool in queue.pools for ranked in pool.positions]
+        if not positions:
             return None
-        position = waits.position
+        plain = [one for one in positions if one.job_class != positions[0].job_class]
+        position = (plain or positions)[-1]
         reply = await ask(bus, "explain", ExplainQuestion(job=position.uid), EXPLAIN_REPLY)
     except (BusError, CommandError):
         return None
@@ -81,10 +81,3 @@ async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
         waited_then=to_seconds(from_datetime(reply.at) - position.submitted),
         text=explain_text(reply, columns=_COLUMNS),
     )
-
-
-def _in_the_midst(queue: QueueReply) -> RankedPosition | None:
-    """The last of the first few: of everybody's class where one of these is among them."""
-    positions = [ranked for pool in queue.pools for ranked in pool.positions]
-    plain = [ranked for ranked in positions if ranked.position.job_class != positions[0].position.job_class]
-    return next(reversed(plain or positions), None)

@@ -45,18 +45,15 @@ class JobStory(msgspec.Struct, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         """The story in two sentences."""
+        # Of those that stood in the queue when the first was submitted, clocks may say just before.
+        at = "at the start" if self.submitted < _START else f"at {self.submitted:.1f} s"
         fifo = (
             "" if self.waited_fifo is None else f"; under FIFO it would have waited {self.waited_fifo:.1f} s"
         )
         return (
-            f"{self.told.tenant}/{self.told.job} asked for {self.told.demand} {_at(self.submitted)} and started "
+            f"{self.told.tenant}/{self.told.job} asked for {self.told.demand} {at} and started "
             f"{self.waited:.1f} s later{fifo}. When it had waited {self.told.waited_then:.1f} s, `fairlead explain` said of it:"
         )
-
-
-def _at(seconds: float) -> str:
-    """An instant in words; of those that stood in the queue when the first was submitted, clocks may say just before."""
-    return "at the start" if seconds < _START else f"at {seconds:.1f} s"
 
 
 class DemoReport(msgspec.Struct, frozen=True, kw_only=True):

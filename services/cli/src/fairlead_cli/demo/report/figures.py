@@ -86,6 +86,7 @@ def study(title: str, result: RunResult, *, classes: Sequence[str]) -> OrderedRu
     """
     waits = result.waits()
     backlogged = result.backlogged_seconds > 0
+    first = [job.waited for job in result.jobs if job.job_class == classes[0]]
     return OrderedRun(
         title=title,
         shares=result.shares if backlogged else None,
@@ -98,13 +99,9 @@ def study(title: str, result: RunResult, *, classes: Sequence[str]) -> OrderedRu
         by_class=_by_class(waits, result.entitlements, classes),
         makespan=result.makespan_seconds,
         first_class=classes[0] if len(classes) > 1 else None,
-        first_class_wait=_median([job.waited for job in result.jobs if job.job_class == classes[0]]),
+        first_class_wait=quantile(first, 0.5) if first else None,
         waited={job.id: job.waited for job in result.jobs},
     )
-
-
-def _median(waits: Sequence[float]) -> float | None:
-    return quantile(waits, 0.5) if waits else None
 
 
 def _by_class(

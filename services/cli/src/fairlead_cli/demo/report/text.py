@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlead_cli.demo.report.contents import DemoReport
-from fairlead_cli.demo.report.figures import TOLERANCE, Bin, TenantFigures
+from fairlead_cli.demo.report.figures import TOLERANCE, TenantFigures
 from fairlead_cli.demo.report.findings import JAIN, finding, off_in_words
 from fairlead_cli.demo.report.page import number, waits_cell
 
@@ -62,20 +62,16 @@ def _share(tenant: TenantFigures, share: float | None) -> Text:
 
 
 def _course(report: DemoReport) -> Table:
-    course = report.runs[0].course
+    course, span = report.runs[0].course, report.runs[0].backlog
     steps = [course[number * len(course) // COURSE_STEPS] for number in range(COURSE_STEPS)] if course else []
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("tenant")
     for step in steps:
-        table.add_column(f"{step.begin:.0f}s", justify="right", style=_backlog_style(report, step))
+        backlogged = span is not None and span[0] <= step.begin <= span[1]
+        table.add_column(f"{step.begin:.0f}s", justify="right", style="" if backlogged else "dim")
     for tenant in report.figures.tenants:
         table.add_row(tenant.name, *(f"{step.shares[tenant.name]:.0%}" for step in steps))
     return table
-
-
-def _backlog_style(report: DemoReport, step: Bin) -> str:
-    span = report.runs[0].backlog
-    return "" if span is not None and span[0] <= step.begin <= span[1] else "dim"
 
 
 def _waits(report: DemoReport) -> Table:
