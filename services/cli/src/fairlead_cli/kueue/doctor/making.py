@@ -69,13 +69,10 @@ def _misfit(key: str, value: str, pool: NodePool) -> Iterator[Misfit]:
     for one in required:
         if not allows(one, value):
             allowed = one.values or () if one.operator == "In" else ()
-            yield Misfit(key=key, value=value, why=f"it requires {_words(one)}", allowed=allowed)
+            stated = f"{one.key} {one.operator} {list(one.values or ())}".replace("'", "")
+            yield Misfit(key=key, value=value, why=f"it requires {stated}", allowed=allowed)
 
 
 def allows(requirement: LabelRequirement, value: str) -> bool:
     """Whether a node label of this value fulfils the requirement; one by an unknown operator keeps nothing off."""
     return requirement.operator not in OPERATORS or requirement.holds({requirement.key: value})
-
-
-def _words(requirement: LabelRequirement) -> str:
-    return f"{requirement.key} {requirement.operator} {list(requirement.values or ())}".replace("'", "")

@@ -55,7 +55,9 @@ async def run_doctor(target: KubeTarget, flags: DoctorFlags, nats: str | None, *
         CommandError: the cluster cannot be reached, a name is unknown, or `--revoke` finds no NATS.
     """
     if flags.revoke:
-        await _revoke(target.cluster, nats, flags.by or this_user())
+        async with connected(nats) as reached:
+            say(f"speaking to NATS at {server_of(nats)}")
+            say(await leave.take_back(reached, target.cluster, by=flags.by or this_user()))
         return 0
     async with _bus(nats) as bus:
         found = await look(target, flags, bus)
@@ -221,12 +223,6 @@ async def _stated_elsewhere(bus: Bus, survey: Survey) -> list[PoolState]:
             if isinstance(state, PoolState):
                 found.append(state)
     return found
-
-
-async def _revoke(cluster: str, nats: str | None, by: str) -> None:
-    async with connected(nats) as bus:
-        say(f"speaking to NATS at {server_of(nats)}")
-        say(await leave.take_back(bus, cluster, by=by))
 
 
 @contextlib.asynccontextmanager

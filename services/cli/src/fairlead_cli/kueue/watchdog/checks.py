@@ -17,7 +17,7 @@ from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import KubeError
 from fairlead_kube.kinds.objects import holds, instant
 from fairlead_kube.kinds.resources import ADMISSION_CHECKS, WORKLOADS
-from fairlead_kube.kinds.workloads import CheckState, Workload
+from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key, Reflector
 
 _BY_CHECK = "AdmissionCheck"
@@ -52,16 +52,13 @@ def unanswered(workload: Workload, names: Collection[str]) -> Unanswered | None:
     ]
     if not open_ones:
         return None
-    since = [*map(_since, open_ones), *([reserved.since] if reserved is not None and has_quota else [])]
+    since = [instant(one.last_transition_time) for one in open_ones]
+    since += [reserved.since] if reserved is not None and has_quota else []
     return Unanswered(
         version=workload.metadata.resource_version,
         checks=tuple(one.name for one in open_ones),
         since=max(since),
     )
-
-
-def _since(check: CheckState) -> Micros:
-    return instant(check.last_transition_time)
 
 
 class CheckGuard:

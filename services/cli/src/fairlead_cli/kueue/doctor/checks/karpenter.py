@@ -41,21 +41,18 @@ def _unmakable(survey: Survey, flavor: ResourceFlavor) -> Finding:
     # The nearest pool is the one to change.
     pool, wrong = min(found, key=lambda pair: (len(pair[1]), pair[0].metadata.name))
     reasons = listed(f"{pool.metadata.name}: {'; '.join(one.why for one in wrong)}" for pool, wrong in found)
+    labels = ", ".join(f"{one.key}={one.value}" for one in wrong)
     standing = len(usable_nodes(flavor, survey.nodes))
     say = info if standing else warning
     return say(
         "nodepool-cannot-make",
         f"ResourceFlavor/{flavor.metadata.name}",
-        f"no NodePool can make a node with {_pairs(wrong)} ({reasons})",
+        f"no NodePool can make a node with {labels} ({reasons})",
         why=f"only the {standing} nodes that stand now can run its jobs"
         if standing
         else "its pods ask for nodes that nobody can make: they wait for ever and hold the quota",
         mend=_requirement(pool, wrong),
     )
-
-
-def _pairs(wrong: list[Misfit]) -> str:
-    return ", ".join(f"{one.key}={one.value}" for one in wrong)
 
 
 def _requirement(pool: NodePool, wrong: list[Misfit]) -> str:
