@@ -174,7 +174,8 @@ def _generic_writer(origin: object, inner: tuple[object, ...]) -> _Writer:
         return _mapping(inner[1])
     part = _writer(inner[0])
     return _Writer(
-        lambda value: [part.write(one) for one in _listed(value)], {"type": "array", "items": part.schema}
+        lambda value: [part.write(one) for one in value] if isinstance(value, list | tuple) else [],
+        {"type": "array", "items": part.schema},
     )
 
 
@@ -228,10 +229,6 @@ def _instant(value: object) -> object:
 def _as_it_is(value: object) -> object:
     built: object = msgspec.to_builtins(value)
     return built
-
-
-def _listed(value: object) -> list[object]:
-    return list(value) if isinstance(value, list | tuple) else []
 
 
 def _mapped(value: object) -> dict[str, object]:
