@@ -112,7 +112,8 @@ class NatsDirectory:
         names = [user.name for user in users]
         unknown = sorted(set(rotate) - set(names))
         if unknown:
-            raise InputError(f"--rotate {unknown[0]}: is not a user; users are {', '.join(names)}")
+            known = ", ".join(names)
+            raise InputError(f"--rotate {unknown[0]}: is not a user; users are {known}")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / USERS).mkdir(mode=_PRIVATE, exist_ok=True)
@@ -120,9 +121,9 @@ class NatsDirectory:
             fresh = [user.name for user in users if self._give_seed(user, anew=user.name in rotate)]
             self._write_all(stated, accounts)
             # Whoever is taken out of the layout is out.
-            known = set(names)
+            kept = set(names)
             for path in (self.path / USERS).iterdir():
-                if path.suffix in {".nk", ".env", ".creds"} and path.stem not in known:
+                if path.suffix in {".nk", ".env", ".creds"} and path.stem not in kept:
                     path.unlink()
         except OSError as error:
             raise InputError(f"{error.filename}: {error.strerror}") from error
