@@ -44,7 +44,10 @@ def reasons_of(gang: Gang, ground: ZoneNodes) -> list[UnschedulableReason]:
         if ground.alone(number).sum() < shape.count
         for reason in _of_shape(ground, number)
     ]
-    return found or [*_totals_short(ground), _together(gang, ground)]
+    if found:
+        return found
+    fits = max((len(pods) for ways in fillings(ground, CardStrategy.BINPACK) for pods in ways), default=0)
+    return [*_totals_short(ground), GangShort(wanted=gang.pods, fits=min(fits, gang.pods))]
 
 
 def _of_shape(ground: ZoneNodes, number: int) -> Iterator[UnschedulableReason]:
@@ -57,7 +60,9 @@ def _of_shape(ground: ZoneNodes, number: int) -> Iterator[UnschedulableReason]:
     if usable:
         yield from _on_usable(ground, number, usable)
     if len(usable) < len(matching):
-        yield _taints(shape, matching, usable)
+        taints = {str(taint) for node in matching for taint in untolerated(shape, node)}
+        kept_off = len(matching) - len(usable)
+        yield TaintsInTheWay(shape=shape.name, taints=tuple(sorted(taints)), nodes=kept_off, all=not usable)
 
 
 def _on_usable(ground: ZoneNodes, number: int, usable: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
@@ -79,12 +84,6 @@ def _no_match(shape: PodShape, nodes: Sequence[FitNode]) -> UnschedulableReason:
     pairs = sorted(shape.selector.items())
     missing = {key: value for key, value in pairs if all(node.labels.get(key) != value for node in nodes)}
     return NoMatch(shape=shape.name, labels=missing or dict(pairs))
-
-
-def _taints(shape: PodShape, matching: Sequence[FitNode], usable: Sequence[FitNode]) -> UnschedulableReason:
-    taints = {str(taint) for node in matching for taint in untolerated(shape, node)}
-    kept_off = len(matching) - len(usable)
-    return TaintsInTheWay(shape=shape.name, taints=tuple(sorted(taints)), nodes=kept_off, all=not usable)
 
 
 def _one_pod(shape: PodShape, nodes: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
@@ -137,16 +136,12 @@ def _one_ask(shape: PodShape, ask: VgpuRequest, nodes: Sequence[FitNode]) -> Ite
         if max(taking) < ask.count:
             have = max(len(node.cards) for node in nodes)
             yield TooFewCards(shape=shape.name, wanted=ask.count, most=max(taking), have=have)
-    elif not _full(cards, ask, shape):
+    # Of cards that are all taken, whatever is left on them, how much that is would tell nobody what to wait for.
+    elif any(refusal_of(card, ask, shape.card_annotations) not in _TAKEN for card in cards):
         yield from _short_cards(
             shape, ask, [card for card in cards if barred(card, shape.card_annotations) is None]
         )
     yield from _refusals(shape, ask, cards)
-
-
-def _full(cards: Sequence[CardState], ask: VgpuRequest, shape: PodShape) -> bool:
-    """Whether each card is taken whatever is left on it: how much that is would tell nobody what to wait for."""
-    return all(refusal_of(card, ask, shape.card_annotations) in _TAKEN for card in cards)
 
 
 def _refusals(shape: PodShape, ask: VgpuRequest, cards: Sequence[CardState]) -> Iterator[UnschedulableReason]:
@@ -204,8 +199,3 @@ def _totals_short(ground: ZoneNodes) -> Iterator[UnschedulableReason]:
         free: int = sum(ground.free[rows, at].tolist())
         if wanted > free:
             yield TotalShort(shape="the gang's pods", resource=name, wanted=wanted, free=free)
-
-
-def _together(gang: Gang, ground: ZoneNodes) -> UnschedulableReason:
-    fits = max((len(pods) for ways in fillings(ground, CardStrategy.BINPACK) for pods in ways), default=0)
-    return GangShort(wanted=gang.pods, fits=min(fits, gang.pods))

@@ -4,7 +4,7 @@ As kube-scheduler's plugins NodeAffinity and TaintToleration decide
 (https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/, .../taint-and-toleration/).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from fairlead_contracts.frontend.taints import Taint
 from fairlead_policy.fit.shapes import FitNode, PodShape
@@ -25,8 +25,12 @@ def usable(shape: PodShape, nodes: Iterable[FitNode]) -> list[bool]:
 
 
 def matches(shape: PodShape, node: FitNode) -> bool:
-    """Whether the node has the labels that the pods ask for."""
-    return selected(shape, node) and _affine(shape, node.labels)
+    """Whether the node has the labels that the pods ask for: all of the selector, and of some group of the affinity."""
+    if not selected(shape, node):
+        return False
+    return not shape.affinity or any(
+        group and all(requirement.holds(node.labels) for requirement in group) for group in shape.affinity
+    )
 
 
 def selected(shape: PodShape, node: FitNode) -> bool:
@@ -39,9 +43,3 @@ def untolerated(shape: PodShape, node: FitNode) -> Iterator[Taint]:
     for taint in node.taints:
         if taint.effect in _KEEPS_OFF and not any(one.tolerates(taint) for one in shape.tolerations):
             yield taint
-
-
-def _affine(shape: PodShape, labels: Mapping[str, str]) -> bool:
-    return not shape.affinity or any(
-        group and all(requirement.holds(labels) for requirement in group) for group in shape.affinity
-    )

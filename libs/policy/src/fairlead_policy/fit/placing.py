@@ -64,7 +64,8 @@ def place(
     found = islice(_found(gang, grounds, strategy, by_name), _ZONES)
     best = min(found, key=lambda pods: _rank(pods, strategy), default=None)
     if best is not None:
-        return Placement(pods=tuple(best), zone=_zone_of(gang, best, by_name))
+        zone = by_name[best[0].node].labels[gang.zone_key] if best and gang.zone_key is not None else None
+        return Placement(pods=tuple(best), zone=zone)
     exact = not budget.spent and all(ground.wholly_modelled for ground in grounds)
     return Unfit(reasons=tuple(_reasons(gang, by_name, grounds)), exact=exact)
 
@@ -76,10 +77,6 @@ def _found(
         pods = _settled(gang, ground, strategy, nodes)
         if pods is not None:
             yield pods
-
-
-def _zone_of(gang: Gang, pods: Sequence[PlacedPod], nodes: Mapping[str, FitNode]) -> str | None:
-    return nodes[pods[0].node].labels[gang.zone_key] if pods and gang.zone_key is not None else None
 
 
 def _by_name(nodes: Iterable[FitNode], *, empty: bool) -> dict[str, FitNode]:

@@ -102,7 +102,8 @@ class _Search:
         most = tuple(map(min, self._caps[position], waiting))
         key = (self._kinds[row], most)
         if key not in self._vectors:
-            fitting = [vector for vector in self._within(row, most) if self._cards_do(row, vector)]
+            free: list[int] = self._ground.free[row].tolist()
+            fitting = [vector for vector in self._extended((), most, free) if self._cards_do(row, vector)]
             kept = set(fitting)
             self._vectors[key] = [
                 vector
@@ -113,14 +114,10 @@ class _Search:
             ]
         return self._vectors[key]
 
-    def _within(self, row: int, most: DemandVector) -> Iterator[DemandVector]:
-        """Every vector up to `most` whose demand the node has, the largest first."""
-        free: list[int] = self._ground.free[row].tolist()
-        yield from self._extended((), most, free)
-
     def _extended(
         self, begun: DemandVector, most: DemandVector, free: Sequence[int]
     ) -> Iterator[DemandVector]:
+        """Every vector up to `most` that begins so and whose demand the node has, the largest first."""
         if len(begun) == len(most):
             yield begun
             return

@@ -100,7 +100,9 @@ def class_bands_of(
             there is one for all, from the lowest floor to the highest level.
     """
     if bands and not strict:
-        bands = {"": _over_all(bands.values())}
+        floor = min(band.default for band in bands.values())
+        highest = max(band.highest for band in bands.values())
+        bands = {"": Band(default=floor, lowest=floor + 1, highest=highest)}
     if queues and all(queue.bands_by_class for queue in queues):
         return [
             ClassBand(
@@ -114,11 +116,6 @@ def class_bands_of(
     if band is None or any(queue.bands_by_class for queue in queues):
         return []
     return [ClassBand(band=band)]
-
-
-def _over_all(bands: Collection[Band]) -> Band:
-    floor = min(band.default for band in bands)
-    return Band(default=floor, lowest=floor + 1, highest=max(band.highest for band in bands))
 
 
 class BandChange(Protocol):

@@ -1,13 +1,13 @@
 """A snapshot whose nodes register cards: asks for them, as HAMi takes them, charged to the pool as shares of cards."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
-from fairlead_contracts.frontend.cards import CARD_RESOURCES, CardState
+from fairlead_contracts.frontend.cards import CARD_RESOURCES
 from fairlead_contracts.snapshot.types import (
     Snapshot,
     SnapshotGang,
@@ -35,9 +35,10 @@ def with_card_shares(snapshot: Snapshot) -> Snapshot:
     if not any(pool.card_shares and pool.name in with_cards for pool in snapshot.pools):
         return snapshot
     problems: list[FieldError] = []
-    cards = list(read_cards(snapshot.nodes, problems))
+    serves = _Serving(snapshot)
+    registered = list(zip(snapshot.nodes, read_cards(snapshot.nodes, problems), strict=True))
     pools = {
-        pool.name: CardPool(_cards_for(pool.name, snapshot, cards))
+        pool.name: CardPool([card for node, cards in registered if serves(node, pool.name) for card in cards])
         for pool in snapshot.pools
         if pool.card_shares and pool.name in with_cards
     }
@@ -85,12 +86,6 @@ class _Serving:
         return node.pool in (None, pool) and (
             not node.cluster or clusters is None or node.cluster in clusters
         )
-
-
-def _cards_for(pool: str, snapshot: Snapshot, cards: Sequence[tuple[CardState, ...]]) -> list[CardState]:
-    serves = _Serving(snapshot)
-    found = zip(snapshot.nodes, cards, strict=True)
-    return [card for node, several in found if serves(node, pool) for card in several]
 
 
 class CardCharges:

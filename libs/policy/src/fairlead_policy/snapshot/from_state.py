@@ -71,8 +71,9 @@ def snapshot_of(
     _add_missing_resources(capacity, jobs, used)
     tenants = _tenants(jobs, rulebook, used)
     names = _names(jobs)
-    nodes = list(_nodes_of(states, clusters))
-    queues = list(_queues_of(states, rulebook, capacity))
+    in_order = [state for _, state in sorted(states.items())]
+    nodes = [one for one in in_order if isinstance(one, NodeState) and one.ready and one.cluster in clusters]
+    queues = list(_queues_of(in_order, rulebook, capacity))
     stated = {queue.cluster for queue, _ in queues}
     several = len(stated | {node.cluster for node in nodes}) > 1
     return Snapshot(
@@ -91,7 +92,7 @@ def snapshot_of(
         tenants=tenants,
         nodes=[_node(node, several) for node in nodes],
         queues=[_queue(queue, name, several) for queue, name in queues],
-        class_values=[_class_value(one, several) for one in _values_of(states, stated, document.classes)],
+        class_values=_class_values(in_order, stated, document.classes, several),
         running=[_running(one, names, by_name, rulebook) for one in jobs if one.job.phase is Phase.RUNNING],
         jobs=[
             _waiting(one, names, by_name, rulebook, several) for one in jobs if one.job.phase is Phase.WAITING
@@ -188,30 +189,15 @@ def _called(jobs: Sequence[Counted]) -> Iterator[tuple[JobState, list[str]]]:
         yield one.job, [*alone, one.job.full_name]
 
 
-def _nodes_of(states: Mapping[str, State], clusters: set[str]) -> Iterator[NodeState]:
-    for _, state in sorted(states.items()):
-        if isinstance(state, NodeState) and state.cluster in clusters and state.ready:
-            yield state
-
-
 def _queues_of(
-    states: Mapping[str, State], rulebook: Rulebook, pools: Collection[str]
+    states: Iterable[State], rulebook: Rulebook, pools: Collection[str]
 ) -> Iterator[tuple[QueueState, str]]:
     """The queues of these pools, each with its pool."""
-    for _, state in sorted(states.items()):
+    for state in states:
         if isinstance(state, QueueState):
             pool = rulebook.pool_of(state.cluster, state.pool)
             if pool in pools:
                 yield state, pool
-
-
-def _values_of(
-    states: Mapping[str, State], clusters: Collection[str], classes: Collection[str]
-) -> Iterator[ClassState]:
-    """The clusters' values of the policy's classes; priority classes that are none of them give no band."""
-    for _, state in sorted(states.items()):
-        if isinstance(state, ClassState) and state.cluster in clusters and state.name in classes:
-            yield state
 
 
 def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noqa: FBT001 # said by its name
@@ -229,10 +215,18 @@ def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noq
     )
 
 
-def _class_value(found: ClassState, several: bool) -> SnapshotClassValue:  # noqa: FBT001 # said by its name
-    return SnapshotClassValue(
-        job_class=found.name, value=found.value, cluster=found.cluster if several else ""
-    )
+def _class_values(
+    states: Iterable[State],
+    clusters: Collection[str],
+    classes: Collection[str],
+    several: bool,  # noqa: FBT001 # said by its name
+) -> list[SnapshotClassValue]:
+    """The clusters' values of the policy's classes; priority classes that are none of them give no band."""
+    return [
+        SnapshotClassValue(job_class=one.name, value=one.value, cluster=one.cluster if several else "")
+        for one in states
+        if isinstance(one, ClassState) and one.cluster in clusters and one.name in classes
+    ]
 
 
 def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # said by its name

@@ -88,7 +88,7 @@ def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
     waiting = _by_pool(snapshot)
     return [
         _ordered(pool.name, orders[pool.name], waiting[pool.name], snapshot.now)
-        for pool in sorted(snapshot.pools, key=_name)
+        for pool in sorted(snapshot.pools, key=lambda pool: pool.name)
     ]
 
 
@@ -144,10 +144,6 @@ def _rules(rulebook: Rulebook, pool: SnapshotPool, snapshot: Snapshot) -> PoolRu
         if job.pool == pool.name:
             saturation.wait(_WHOLE, job.demand)
     return replace(rules, saturated=saturation.used_up())
-
-
-def _name(pool: SnapshotPool) -> str:
-    return pool.name
 
 
 def _waiting(job: SnapshotJob) -> WaitingJob:

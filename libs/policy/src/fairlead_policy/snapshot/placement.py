@@ -188,7 +188,9 @@ class _Walker:
             return self._never(gang, job, pool) or JobFit(
                 answer=FitVerdict.NO_ROOM, reasons=found.reasons, exact=found.exact
             )
-        self._take(job, gang, found, demand, pool)
+        self._nodes.update(with_pods(gang, self._nodes, found.pods))
+        self._use[pool].update(demand)
+        self.placed[job.uid] = gang, found.pods
         return JobFit(answer=FitVerdict.PLACED, nodes=_per_node(found))
 
     def _missing_fact(self, job: SnapshotJob) -> UnschedulableReason | None:
@@ -198,13 +200,6 @@ class _Walker:
         if self._nodes_without_use:
             return UseNotStated(nodes=self._nodes_without_use)
         return NoCards(shape=ONLY_SHAPE) if job.uid in self._cardless else None
-
-    def _take(
-        self, job: SnapshotJob, gang: Gang, found: Placement, demand: Mapping[str, int], pool: str
-    ) -> None:
-        self._nodes.update(with_pods(gang, self._nodes, found.pods))
-        self._use[pool].update(demand)
-        self.placed[job.uid] = gang, found.pods
 
     def _never(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
         """The proof that it fits nowhere even if nothing ran, where there is one."""

@@ -4,7 +4,7 @@ The frontend is taken to have the order in place already, and the jobs before th
 what a running Fairlead promises a moment later.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -109,19 +109,14 @@ def _reserved(
     )
     if first.head is None:
         return told
-    told = msgspec.structs.replace(told, head=first.head.uid)
-    behind = tuple(_of_higher_classes(first.head, waiting, frozenset(told.last)))
+    head, never = first.head, frozenset(told.last)
+    told = msgspec.structs.replace(told, head=head.uid)
+    before = takewhile(lambda one: one.uid != head.uid, waiting)
+    behind = tuple(one.uid for one in before if one.uid in never and one.job_class != head.job_class)
     if behind:
         # The frontend keeps classes apart: whatever levels are written, it comes to these first.
         return msgspec.structs.replace(told, behind=behind, why_none=NoReservation.NOT_IN_PLACE)
-    return _with_promise(told, first.head, scene, window)
-
-
-def _of_higher_classes(head: Waiting, waiting: Sequence[Waiting], never: Collection[str]) -> Iterator[str]:
-    """The jobs that never start and stand before the head."""
-    for one in takewhile(lambda one: one.uid != head.uid, waiting):
-        if one.uid in never and one.job_class != head.job_class:
-            yield one.uid
+    return _with_promise(told, head, scene, window)
 
 
 def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> OrderedPool:

@@ -72,7 +72,9 @@ class PoolCards:
                 by_cluster.setdefault(node.cluster, []).append(node)
         parts = {
             cluster: _Part(
-                cards=tuple(sorted((_idle(card) for node in found for card in node.cards), key=_by_name)),
+                cards=tuple(
+                    sorted((_idle(card) for node in found for card in node.cards), key=lambda card: card.uuid)
+                ),
                 plain=sum(map(_cards_of_other_drivers, found)),
             )
             for cluster, found in by_cluster.items()
@@ -193,10 +195,6 @@ def stated_card(card: CardState) -> SnapshotCard:
     )
 
 
-def _by_name(card: CardState) -> str:
-    return card.uuid
-
-
 def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
     """The gang as a job's stated pods make it; a gang of one kind has the same name for them everywhere.
 
@@ -205,6 +203,7 @@ def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
     if not shapes:
         return None
     name = ONLY_SHAPE if len(shapes) == 1 else None
+    first, *others = [shape.card_annotations for shape in shapes if shape.card_asks] or [{}]
     return SnapshotGang(
         shapes=[
             SnapshotShape(
@@ -216,7 +215,9 @@ def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
             )
             for shape in shapes
         ],
-        annotations=_common_annotations([shape.card_annotations for shape in shapes if shape.card_asks]),
+        annotations={
+            name: word for name, word in first.items() if all(one.get(name) == word for one in others)
+        },
     )
 
 
@@ -224,8 +225,3 @@ def _containers(shape: JobShape) -> list[dict[str, int]]:
     """The containers' asks for cards, where those are more than its demand says."""
     summed = {name: shape.demand[name] for name in CARD_RESOURCES if shape.demand.get(name)}
     return [] if shape.card_asks == [summed] else shape.card_asks
-
-
-def _common_annotations(card_annotations: list[dict[str, str]]) -> dict[str, str]:
-    first, *others = card_annotations or [{}]
-    return {name: word for name, word in first.items() if all(one.get(name) == word for one in others)}
