@@ -30,7 +30,7 @@ def told_what_if(found: WhatIf, position: Position, rules: PoolRules, now: Micro
     return [
         *neighbours_in_words(found, position, rules),
         *breakdown_in_words(found, position, rules),
-        *chain.from_iterable(changes_in_words(found, position, now)),
+        *chain.from_iterable(changes_in_words(found.counterfactuals, position, now)),
         *limits_in_words(found, position, rules, now),
         *room_in_words(found, position, rules),
     ]

@@ -58,7 +58,9 @@ def ends_to_pass(
     for resource, unit in rules.unit_share_by_name.items():
         running = breakdown.running.get(resource, 0)
         total = running + breakdown.past.get(resource, 0) + breakdown.before.get(resource, 0)
-        most = _floor(tag * entitled / unit) if inclusive else _below(tag * entitled / unit)
+        amount = tag * entitled / unit
+        # The largest integer up to it, or below it.
+        most = _floor(amount) if inclusive else -_floor(-amount) - 1
         # Without any use the tag is 0, whatever the resource.
         if most < 0 or total - most > running:
             return None
@@ -166,8 +168,3 @@ def _largest_asked(demand: Mapping[str, int], rules: PoolRules) -> str:
 
 def _floor(amount: Fraction) -> int:
     return amount.numerator // amount.denominator
-
-
-def _below(amount: Fraction) -> int:
-    """The largest integer below."""
-    return -_floor(-amount) - 1

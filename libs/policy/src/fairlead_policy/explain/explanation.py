@@ -319,7 +319,8 @@ def _by_time(
     if not _tells_time(rules):
         return []
     # Once a tree's own sequence moves, its jobs count by other terms. Words tell the next whole minute: that comes first.
-    last = LAST_NAMED if around.moves_at is None else min(LAST_NAMED, _minute_before(around.moves_at))
+    moves_at = around.moves_at
+    last = LAST_NAMED if moves_at is None else min(LAST_NAMED, (moves_at - 1) // MINUTE * MINUTE)
     instants = ((passes_at(position, other, rules, now), other) for other in others)
     found = [(at, other) for at, other in instants if at is not None and at <= last]
     found.sort(key=lambda part: (part[0], part[1].uid))
@@ -329,11 +330,6 @@ def _by_time(
     if passing is None or passing[0] > last:
         return counterfactuals
     return [*counterfactuals, _passing(passing[1], passing[0], ahead=False)]
-
-
-def _minute_before(instant: Micros) -> Micros:
-    """The last whole minute before an instant."""
-    return (instant - 1) // MINUTE * MINUTE
 
 
 def _passing(other: Position, at: Micros, *, ahead: bool) -> Counterfactual:

@@ -14,7 +14,6 @@ from fairlead_contracts.base.quantities import base_units, format_quantity, shor
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import (
     Counterfactual,
-    RoomForecast,
     ShareBreakdown,
     TenantHolding,
     WhatIf,
@@ -32,28 +31,20 @@ _FEW_DIGITS = 10
 _UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
 
 
-def room_in_words(found: WhatIf, position: Position, rules: PoolRules) -> list[str]:
-    """The ends that make room for it: to be first in line is not to start. Nothing where they are not known."""
-    return [] if found.room is None else list(_room(found.room, position, rules.capacity))
-
-
 def neighbours_in_words(found: WhatIf, position: Position, rules: PoolRules) -> list[str]:
     """The jobs right before it and why they are there, the nearest first."""
     return [before_in_words(one, position, rules) for one in found.nearest]
 
 
-def breakdown_in_words(found: WhatIf, position: Position, rules: PoolRules) -> list[str]:
-    """The parts of its tag."""
-    return [] if found.breakdown is None else list(_made_of(found.breakdown, position, rules))
-
-
-def changes_in_words(found: WhatIf, position: Position, now: Micros) -> tuple[list[str], list[str]]:
+def changes_in_words(
+    moves: Sequence[Counterfactual], position: Position, now: Micros
+) -> tuple[list[str], list[str]]:
     """The changes that would move it, a sentence each: the nearest by two causes, then all others."""
     by_cause: dict[str, Counterfactual] = {}
-    for move in found.counterfactuals:
+    for move in moves:
         by_cause.setdefault(move.cause, move)
     nearest = list(by_cause.values())[:_CAUSES_FIRST]
-    others = [move for move in found.counterfactuals if not any(move is one for one in nearest)]
+    others = [move for move in moves if not any(move is one for one in nearest)]
     first, rest = (
         [_WORDS[move.cause](move, position, now) for move in counterfactuals]
         for counterfactuals in (nearest, others)
@@ -85,7 +76,12 @@ def _because(position: Position, rules: PoolRules, now: Micros) -> str:
     return "all jobs age alike up to the cap, and beyond it no younger job behind can pass an older one"
 
 
-def _made_of(breakdown: ShareBreakdown, position: Position, rules: PoolRules) -> Iterator[str]:
+def breakdown_in_words(found: WhatIf, position: Position, rules: PoolRules) -> Iterator[str]:
+    """The parts of its tag."""
+    breakdown = found.breakdown
+    if breakdown is None:
+        return
+    jobs = "1 job" if breakdown.jobs == 1 else f"{breakdown.jobs} jobs"
     whose = "" if breakdown.tenant == position.tenant else f"{breakdown.tenant}, "
     largest = sorted(breakdown.shares.items(), key=lambda part: (-part[1], part[0]))[:_MOST_RESOURCES]
     for resource, share in largest:
@@ -94,7 +90,7 @@ def _made_of(breakdown: ShareBreakdown, position: Position, rules: PoolRules) ->
             for amount, words in (
                 (breakdown.running.get(resource, 0), "running"),
                 (breakdown.past.get(resource, 0), "of past use"),
-                (breakdown.before.get(resource, 0), f"for {_jobs(breakdown.jobs)} of its own before it"),
+                (breakdown.before.get(resource, 0), f"for {jobs} of its own before it"),
             )
             if amount
         ]
@@ -119,11 +115,8 @@ def _by_ends(move: Counterfactual, position: Position, now: Micros) -> str:
     ]
     # From an infinite share to a finite one: whoever stays before it, stays by more than its class.
     then = f"It becomes number {move.rank + 1}" if move.rank and position.unbounded else _then(move)
-    return f"{then} once {_owner(move, position)} gives back {' and '.join(parts)}."
-
-
-def _owner(move: Counterfactual, position: Position) -> str:
-    return "its own tenant" if move.tenant == position.tenant else str(move.tenant)
+    owner = "its own tenant" if move.tenant == position.tenant else str(move.tenant)
+    return f"{then} once {owner} gives back {' and '.join(parts)}."
 
 
 def _by_starts(move: Counterfactual, position: Position, now: Micros) -> str:
@@ -136,7 +129,11 @@ def _by_starts(move: Counterfactual, position: Position, now: Micros) -> str:
 
 def _by_time(move: Counterfactual, position: Position, now: Micros) -> str:
     del position
-    at = "" if move.at is None else _on_the_minute(from_datetime(move.at), now)
+    at = ""
+    if move.at is not None:
+        # The next whole minute: what happens at the instant has happened then.
+        minute = -(-from_datetime(move.at) // MINUTE) * MINUTE
+        at = f"at {to_datetime(minute):%Y-%m-%d %H:%M} UTC (in {duration(max(0, minute - now) / SECOND)})"
     if move.ahead:
         return f"It overtakes {_named(move)} {at}: that job reaches the cap of aging by then, and this one ages on."
     return (
@@ -185,14 +182,12 @@ def _named(move: Counterfactual) -> str:
     return f"{move.passed_id} of {move.passed_tenant}" if move.passed_id else f"a job of {move.passed_tenant}"
 
 
-def _on_the_minute(at: Micros, now: Micros) -> str:
-    """The next whole minute: what happens at the instant has happened then."""
-    minute = -(-at // MINUTE) * MINUTE
-    return f"at {to_datetime(minute):%Y-%m-%d %H:%M} UTC (in {duration(max(0, minute - now) / SECOND)})"
-
-
-def _room(room: RoomForecast, position: Position, capacity: Mapping[str, int]) -> Iterator[str]:
-    if any(amount > capacity.get(name, 0) for name, amount in position.demand.items()):
+def room_in_words(found: WhatIf, position: Position, rules: PoolRules) -> Iterator[str]:
+    """The ends that make room for it: to be first in line is not to start. Nothing where they are not known."""
+    room = found.room
+    if room is None:
+        return
+    if any(amount > rules.capacity.get(name, 0) for name, amount in position.demand.items()):
         return  # said already: it can never start
     if any(room.free.get(name, 0) < 0 for name in room.missing):
         yield (
@@ -239,7 +234,3 @@ def _amount(resource: str, amount: int) -> str:
     if len(exact) < _FEW_DIGITS or base_units(resource) > 1:
         return exact
     return f"{amount / unit_of(resource):.1f}Gi"
-
-
-def _jobs(count: int) -> str:
-    return "1 job" if count == 1 else f"{count} jobs"

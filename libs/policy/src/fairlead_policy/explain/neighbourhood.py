@@ -144,12 +144,8 @@ def _most(held: Mapping[str, list[tuple[int, str]]]) -> list[TenantHolding]:
     return [
         TenantHolding(tenant=tenant, resource=resource, amount=amount)
         for resource, parts in sorted(held.items())
-        for amount, tenant in sorted(parts, key=_largest_first)[:MOST_HOLDERS]
+        for amount, tenant in sorted(parts, key=lambda part: (-part[0], part[1]))[:MOST_HOLDERS]
     ]
-
-
-def _largest_first(part: tuple[int, str]) -> tuple[int, str]:
-    return -part[0], part[1]
 
 
 def _asked_for(position: Position) -> list[str]:

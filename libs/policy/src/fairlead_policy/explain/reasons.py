@@ -1,7 +1,7 @@
 """The terms of a waiting job's position in words: every number is one that the position was made from."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from fairlead_contracts.base.figures import MANY, amount_format, decimals, duration, part_of, percent
@@ -63,7 +63,8 @@ class Wording:
         daily = rate.numerator * DAY / rate.denominator
         self._daily = f", at {percent(daily) if daily < MANY else f'{daily:g} times that'} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"
-        self._class, self._tenant = cache(self._of_class), cache(self._of_tenant)
+        self._class = cache(partial(class_in_words, rules=rules))
+        self._tenant = cache(self._of_tenant)
         self._resource, self._minute = cache(self._of_resource), cache(self._of_minute)
 
     def reasons(self, position: Position) -> list[str]:
@@ -95,13 +96,6 @@ class Wording:
         for row, position in positions.apart.items():
             found[row] = self.reasons(position)
         return found
-
-    def terms(self, position: Position) -> list[str]:
-        """The reasons of a position without what its class does."""
-        return self.reasons(position)[1:]
-
-    def _of_class(self, job_class: str, override: float | None) -> str:
-        return _class(job_class, override, self._rules)
 
     def _tag(self, position: Position) -> str:
         tenant = position.top or position.tenant
@@ -205,18 +199,14 @@ def terms_in_words(
         now: the instant of the order.
     """
     known = {} if standing is None else {standing.tenant: standing}
-    return Wording(rules, known, now).terms(position)
+    return Wording(rules, known, now).reasons(position)[1:]
 
 
-def class_in_words(position: Position, rules: PoolRules | None = None) -> str:
-    """The effect of the job's class on its position; classes are strict unless the rules say otherwise."""
-    return _class(position.job_class, position.override, rules)
-
-
-def _class(job_class: str, override: float | None, rules: PoolRules | None) -> str:
-    if rules is not None and rules.strict and job_class == rules.classes[0]:
+def class_in_words(job_class: str, override: float | None, rules: PoolRules) -> str:
+    """The effect of a job's class on its position, or of the number that counts in its place."""
+    if rules.strict and job_class == rules.classes[0]:
         return f"Its class is {job_class}, the highest: it goes before every job of another class."
-    if rules is None or rules.strict:
+    if rules.strict:
         return f"Its class is {job_class}; every job of a higher class goes before it."
     weight = float(rules.class_weight(job_class, override_of(override)))
     named = f"Its class is {job_class}"

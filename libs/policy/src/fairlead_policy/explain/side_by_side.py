@@ -118,7 +118,8 @@ class SideBySide:
         if not self.sequences:
             return Counter()
         counted = zip(self.sequences, self.ahead.tolist(), strict=True)
-        if leaves_out(rules):
+        # What jobs ask for of a resource that does not count is in no column, and has to be read from them.
+        if not all(map(rules.counts, rules.resource_weights)):
             before = (sequence.job_at(at) for sequence, ahead in counted for at in range(ahead))
             return asked_in_turn(before, rules)
         columns = JobColumns.joined([sequence.first_columns(ahead) for sequence, ahead in counted])
@@ -163,11 +164,6 @@ def _sum(column: Ints) -> int:
     if not len(column) or int(column.max()) <= LARGEST // len(column):
         return int(column.sum())
     return sum(column.tolist())
-
-
-def leaves_out(rules: PoolRules) -> bool:
-    """Whether some resource does not count: what jobs ask for of it is in no column, and has to be read from them."""
-    return not all(map(rules.counts, rules.resource_weights))
 
 
 def asked_in_turn(jobs: Iterable[WaitingJob], rules: PoolRules) -> Counter[str]:

@@ -6,11 +6,8 @@ would move it. What its tenant has, what its waiting is worth, its class and all
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
-from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_contracts.messages.questions import AheadOf, Explanation
 from fairlead_policy.explain.forecast_text import (
     approve_command,
@@ -40,10 +37,12 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
         return ["Its place is not known now: the owner of its shard did not answer in time. Ask again."]
     terms = terms_in_words(position, found.standing, rules, now)
     refused = _refused(found, position, rules.classes)
-    decides = [*terms, class_in_words(position, rules), _rank(found)]
+    decides = [*terms, class_in_words(position.job_class, position.override, rules), _rank(found)]
     if what_if is None:
         return [*refused, *decides]
-    first, others = changes_in_words(_that_move(what_if, found.rank), position, now)
+    # Nobody need ask for a class in which the job would not move.
+    moves = [move for move in what_if.counterfactuals if move.cause != "class" or move.rank != found.rank]
+    first, others = changes_in_words(moves, position, now)
     nearest = neighbours_in_words(what_if, position, rules)
     return [
         *room_in_words(what_if, position, rules),
@@ -56,12 +55,6 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
         *others,
         *limits_in_words(what_if, position, rules, now),
     ]
-
-
-def _that_move(what_if: WhatIf, rank: int | None) -> WhatIf:
-    """The what-if without classes in which the job would not move: nobody need ask for these."""
-    counterfactuals = [move for move in what_if.counterfactuals if move.cause != "class" or move.rank != rank]
-    return msgspec.structs.replace(what_if, counterfactuals=counterfactuals)
 
 
 def most_first(counts: Mapping[str, int]) -> list[AheadOf]:
