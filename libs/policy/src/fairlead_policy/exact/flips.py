@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Flags, Ints, Multipliers, Rows, ratio
+from fairlead_policy.exact.ranking import Ints, Multipliers, Rows, ratio
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
@@ -22,14 +22,11 @@ def first_flip(rows: Rows, rules: PoolRules, multipliers: Multipliers) -> Micros
     """
     if rules.cap is None or not rules.rate or len(rows) < 2:  # noqa: PLR2004 # a pair
         return None
+    same_tag = (rows.use[1:] == rows.use[:-1]) & (rows.multiplier[1:] == rows.multiplier[:-1])
+    if rows.offset is not None:
+        same_tag &= rows.offset[1:] == rows.offset[:-1]
     ahead = np.flatnonzero(
-        (rows.rank[1:] == rows.rank[:-1])
-        & (rows.submitted[1:] > rows.submitted[:-1])
-        & ~(
-            (rows.use[1:] == rows.use[:-1])
-            & (rows.multiplier[1:] == rows.multiplier[:-1])
-            & _same_offset(rows)
-        )
+        (rows.rank[1:] == rows.rank[:-1]) & (rows.submitted[1:] > rows.submitted[:-1]) & ~same_tag
     )
     candidates = ahead[_earliest(rows, ahead, rules, multipliers)] if len(ahead) else ahead
     instants = [_flip(rows, int(row), rules, multipliers) for row in candidates]
@@ -54,10 +51,6 @@ def _earliest(rows: Rows, ahead: Ints, rules: PoolRules, multipliers: Multiplier
         limit = (instants + margin)[sure].min() if sure.any() else np.inf
         chosen: Ints = np.flatnonzero(~(difference < -doubt) & ~(instants - margin > limit))
     return chosen
-
-
-def _same_offset(rows: Rows) -> Flags | bool:
-    return True if rows.offset is None else rows.offset[1:] == rows.offset[:-1]
 
 
 def _flip(rows: Rows, row: int, rules: PoolRules, multipliers: Multipliers) -> Micros | None:

@@ -46,9 +46,9 @@ def deal(
             if card_annotations.strategy is CardStrategy.BINPACK
             else _level(list(rooms.values()), ask.count * here)
         )
-        units = islice(_units(rooms, level), ask.count * here)
+        held = (position for position, room in rooms.items() for _ in range(min(room, level)))
         hands: list[list[int]] = [[] for _ in range(here)]
-        for number, position in enumerate(units):
+        for number, position in enumerate(islice(held, ask.count * here)):
             hands[number % here].append(position)
         chosen += map(tuple, hands)
     return chosen
@@ -82,8 +82,3 @@ def _preferred(cards: Sequence[CardState], group: list[int], card_annotations: C
     """Cards in the order in which the policy takes them: the fullest or the emptiest first."""
     sign = -1 if card_annotations.strategy is CardStrategy.BINPACK else 1
     return sorted(group, key=lambda at: (sign * cards[at].used_count, sign * cards[at].used_memory, at))
-
-
-def _units(rooms: dict[int, int], level: int) -> Iterator[int]:
-    for position, room in rooms.items():
-        yield from (position for _ in range(min(room, level)))

@@ -91,14 +91,10 @@ class PoolSnapshot:
         found = map(self.tenant_queue, dict.fromkeys(tenants))
         return (queue for queue in found if queue is not None)
 
-    def with_job(self, job: WaitingJob, *, instead_of: WaitingJob | None = None) -> "PoolSnapshot":
-        """The snapshot with one more waiting job, or with a job in place of what it was known as."""
-        found = self if instead_of is None else self.without_job(instead_of)
-        return found.with_changes({job.tenant: TenantChange(come={job.uid: job})})
-
-    def without_job(self, job: WaitingJob) -> "PoolSnapshot":
-        """The snapshot without a waiting job."""
-        return self.with_changes({job.tenant: TenantChange(gone={job.uid: job})})
+    def with_job(self, job: WaitingJob, *, instead_of: WaitingJob) -> "PoolSnapshot":
+        """The snapshot with a waiting job in place of what it was known as."""
+        without = self.with_changes({instead_of.tenant: TenantChange(gone={instead_of.uid: instead_of})})
+        return without.with_changes({job.tenant: TenantChange(come={job.uid: job})})
 
     def without_use(self, tenant: str, use: Mapping[str, int]) -> "PoolSnapshot":
         """The snapshot without a tenant's running job that takes so much."""
@@ -113,7 +109,7 @@ class PoolSnapshot:
         # Who is new is numbered with all others that are.
         new = [tenant for tenant, queue in queues.items() if queue.line.is_new]
         come = [job for tenant in new for job in changes[tenant].come.values()]
-        lines = self._sorted(come) if come else {}
+        lines = _lines_of(come, self.measure) if come else {}
         found = {}
         for tenant, queue in queues.items():
             change = changes[tenant]
@@ -124,9 +120,6 @@ class PoolSnapshot:
                 found[tenant] = queue.changed(change.gone, change.come, held)
         past = {tenant: change.past for tenant, change in changes.items() if change.past is not None}
         return _replaced(self, found, past)
-
-    def _sorted(self, jobs: Sequence[WaitingJob]) -> dict[str, OwnLine]:
-        return OwnLine.of(OwnLines.of(jobs, (job.queue for job in jobs), self.measure), self.measure)
 
     def with_lines(self, lines: OwnLines) -> "PoolSnapshot":
         """The snapshot with all these jobs waiting; their tenants have no waiting job yet."""
@@ -147,7 +140,7 @@ class PoolSnapshot:
             lines = {queue.tenant: queue.line.under(measure) for queue in queues}
         else:
             jobs = [job for queue in queues for job in queue.line.all.jobs]
-            lines = OwnLine.of(OwnLines.of(jobs, (job.queue for job in jobs), measure), measure)
+            lines = _lines_of(jobs, measure)
         none = OwnLine.of_none(measure)
         found = {
             queue.tenant: TenantQueue(
@@ -180,6 +173,11 @@ class PoolSnapshot:
         for queue in self.tenant_queues(tenants):
             counts.update(queue.waiting_by_queue)
         return dict(sorted(counts.items()))
+
+
+def _lines_of(jobs: Sequence[WaitingJob], measure: Measure) -> dict[str, OwnLine]:
+    """The line of each tenant that has some of these jobs."""
+    return OwnLine.of(OwnLines.of(jobs, (job.queue for job in jobs), measure), measure)
 
 
 def _replaced(

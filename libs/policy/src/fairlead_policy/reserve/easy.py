@@ -110,7 +110,11 @@ class _Deciding:
         self._arranged = self._with_head_in_place()
         self._counted_passes = {uid: one for uid, one in before.passes.items() if uid in self._jobs}
         self._starting, self._head = self._split_at_head()
-        self._shadow = None if self._head is None else self._shadow_of(self._head)
+        self._shadow: Shadow | None = None
+        if self._head is not None:
+            self._shadow = shadow_of(
+                self._head.demand, scene.capacity, self._runs(), self._now, lag=scene.timing.reaction
+            )
         self._breach = self._found_breach()
         if self._breach is not None:
             self._kept_promise = None
@@ -203,10 +207,6 @@ class _Deciding:
         timing = self._scene.timing
         return None if one.limit is None else self._now + 2 * timing.reaction + one.limit + timing.grace
 
-    def _shadow_of(self, head: Waiting) -> Shadow:
-        lag = self._scene.timing.reaction
-        return shadow_of(head.demand, self._scene.capacity, self._runs(), self._now, lag=lag)
-
     # --- who was found in front
 
     def _still_recalled(self, promise: Promise | None, in_place: InPlace | None) -> str:
@@ -266,11 +266,10 @@ class _Deciding:
         if head is None or shadow is None:
             return None
         if self._kept_promise is not None:
-            at = (
-                self._kept_promise.shadow
-                if shadow.at is None
-                else min(self._kept_promise.shadow, self._clear_of_passes(shadow.at))
-            )
+            at = self._kept_promise.shadow
+            if shadow.at is not None:
+                # From then on no pass stands in the head's way, not even one that does not start.
+                at = min(at, max([shadow.at, *(one.begins for one in self._counted_passes.values())]))
             return msgspec.structs.replace(self._kept_promise, shadow=at)
         if shadow.at is None or shadow.at <= self._now or not self._is_in_place_for_a_reaction(in_place):
             return None
@@ -281,10 +280,6 @@ class _Deciding:
             made=self._now,
             capacity=dict(self._scene.capacity),
         )
-
-    def _clear_of_passes(self, at: Micros) -> Micros:
-        """The instant from which no pass stands in the head's way, not even one that does not start."""
-        return max([at, *(one.begins for one in self._counted_passes.values())])
 
     def _why_none(self) -> NoReservation:
         if self._head is None or self._shadow is None:

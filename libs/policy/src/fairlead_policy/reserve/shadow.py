@@ -78,11 +78,7 @@ def shadow_of(
         endless = tuple(run.uid for run in runs if run.ends is None)
         overdue = tuple(run.uid for run in runs if run.ends is not None and run.ends <= now - lag)
         return Shadow(at=None, endless=endless, overdue=overdue)
-    there = [run for run in runs if not _ended(run, at) or run.ends is None or run.ends <= now - lag]
+    there = [run for run in runs if run.ends is None or run.ends > at or run.ends <= now - lag]
     spare = free_of(capacity, there)
     spare.subtract(demand)
     return Shadow(at=at, spare=dict(spare))
-
-
-def _ended(run: CapacityHold, at: Micros) -> bool:
-    return run.ends is not None and run.ends <= at

@@ -170,7 +170,8 @@ class Rulebook:
             tenant=tenant,
             job_class=self.class_of(job, tenant).job_class,
             submitted=job.submitted,
-            demand=_stated(job.demand),
+            # The same bytes however it was written, and no number that cannot be sent.
+            demand={name: min(max(amount, 0), LARGEST) for name, amount in sorted(job.demand.items())},
             queue=JobQueue(job.cluster, job.queue, bool(job.flavorless)),
             override=self.override_of(job, job.priority_override, tenant),
         )
@@ -364,11 +365,6 @@ class Entrance(NamedTuple):
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     local_queue: str | None
-
-
-def _stated(demand: Mapping[str, int]) -> dict[str, int]:
-    """A demand as a position carries it: the same bytes however it was written, and no number that cannot be sent."""
-    return {resource: min(max(amount, 0), LARGEST) for resource, amount in sorted(demand.items())}
 
 
 def _member(name: str) -> tuple[str, str]:

@@ -113,7 +113,9 @@ def merge(field: Field, children: Sequence[Stretch], node: ScoredNode, now: Micr
     for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
         np.maximum.accumulate(ranks[start:end], out=ranks[start:end])
     line = np.argsort(ranks, kind="stable")
-    cut = _certain_length(line, ends, children)
+    # Certain is what comes up to the last job of a child that goes on behind it.
+    cuts = [end - 1 for end, child in zip(ends.tolist(), children, strict=True) if not child.whole]
+    cut = int(np.isin(line, cuts).argmax()) + 1 if cuts else len(line)
     line = line[:cut]
     whole = cut == len(at) and all(child.whole for child in children)
     return Stretch(at[line], score_node(field, at[line], node), whole, rows.take(order))
@@ -126,12 +128,6 @@ def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) ->
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
     return order, ranks
-
-
-def _certain_length(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
-    """The length of the merge that is certain: up to the last job of a child that goes on behind it."""
-    cuts = [end - 1 for end, child in zip(ends.tolist(), children, strict=True) if not child.whole]
-    return int(np.isin(line, cuts).argmax()) + 1 if cuts else len(line)
 
 
 def score_node(field: Field, at: Ints, node: ScoredNode) -> Scores:

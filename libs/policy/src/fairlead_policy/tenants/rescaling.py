@@ -235,7 +235,10 @@ def scored(stretch: Stretch, field: Field, held: Sequence[Dominant], node: Score
     entitlement = rules.entitlement_of(node.tenant)
     finite = (scores.rows.rank & 1 == 0).tolist()
     tags = [
-        _over(one.part, entitlement) if is_finite and entitlement else NOTHING
+        # The part of the pool over that of the tenant, brought to lowest terms once.
+        Fraction(one.part[0] * entitlement.denominator, one.part[1] * entitlement.numerator)
+        if is_finite and entitlement
+        else NOTHING
         for one, is_finite in zip(held, finite, strict=True)
     ]
     dominant = np.array([one.at for one in held], np.int64)
@@ -243,11 +246,6 @@ def scored(stretch: Stretch, field: Field, held: Sequence[Dominant], node: Score
     use = np.where(scores.lacking, scores.use, np.array(amounts, np.int64))
     rows = _rows(scores.rows, tags, field.columns.grade[stretch.at], measure)
     return replace(stretch, scores=Scores(rows, dominant, use, scores.lacking, tuple(tags)))
-
-
-def _over(part: Ratio, entitlement: Fraction) -> Fraction:
-    """The part of the pool over that of the tenant: brought to lowest terms once."""
-    return Fraction(part[0] * entitlement.denominator, part[1] * entitlement.numerator)
 
 
 def _amount(part: Ratio, rules: PoolRules, at: int) -> int:

@@ -32,7 +32,11 @@ class _Telling:
         self._measure, self._now = measure, now
         self._moving = measure.rules.cap is not None and measure.rules.rate > 0
         self._nodes = list(serving.reached(untouched=self._moving))
-        counts = {leaf.number: self._count(leaf) for leaf in self._nodes if isinstance(leaf, Leaf)}
+        counts = {
+            leaf.number: leaf.started + (self._moving and leaf.job() is not None)
+            for leaf in self._nodes
+            if isinstance(leaf, Leaf)
+        }
         leaves = [node for node in self._nodes if isinstance(node, Leaf) and counts[node.number]]
         tenant_queues = [leaf.tenant_queue for leaf in leaves if leaf.tenant_queue is not None]
         self._field = Field.of(tenant_queues, [counts[leaf.number] for leaf in leaves])
@@ -49,9 +53,6 @@ class _Telling:
             if below:
                 found[node.tenant] = self._of_branch(node, below)
         return self._field, found
-
-    def _count(self, leaf: Leaf) -> int:
-        return leaf.started + (self._moving and leaf.job() is not None)
 
     def _of_branch(self, node: Branch, below: Sequence[Stretch]) -> Stretch:
         leaves, rows, held = list(node.line.leaf), list(node.line.row), list(node.line.held)

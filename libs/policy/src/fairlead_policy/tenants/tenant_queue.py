@@ -28,7 +28,7 @@ from fairlead_policy.exact.scoring import (
     lacking_of,
     score,
 )
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
@@ -119,7 +119,7 @@ class TenantQueue:
 
     def uid_at(self, row: int) -> str:
         """The uid of the row-th job of the own order."""
-        return self.positioned_at(row).uid
+        return self.line.job_at(row).uid
 
     @cached_property
     def uids(self) -> Names:
@@ -130,10 +130,6 @@ class TenantQueue:
         """The row-th job of the own order."""
         job: WaitingJob = self.line.head(row + 1).jobs[row]
         return job
-
-    def positioned_at(self, row: int) -> PositionedJob:
-        """The row-th job as far as its position repeats it, found without putting the line together."""
-        return self.line.job_at(row)
 
     def jobs_at(self, rows: Ints) -> list[WaitingJob]:
         """The jobs at these rows of the own order; there must be one."""

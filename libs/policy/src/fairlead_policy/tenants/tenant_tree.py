@@ -179,7 +179,7 @@ class TenantTree:
 
     def job_at(self, index: int) -> PositionedJob:
         """The job at an index; the tenant stands alone."""
-        return self.own.positioned_at(index)
+        return self.own.line.job_at(index)
 
     def jobs_at(self, indexes: Ints) -> Sequence[PositionedJob]:
         """The jobs at these indexes; the tenant stands alone."""
