@@ -64,6 +64,11 @@ def ratio(numerator: int, denominator: int) -> float:
         return sys.float_info.max
 
 
+def nearest_float(exact: Fraction) -> float:
+    """The float nearest to an exact number, as `ratio` finds it."""
+    return ratio(exact.numerator, exact.denominator)
+
+
 class ExactMultipliers(Protocol):
     """Multipliers by number. Number 0 is zero."""
 

@@ -11,7 +11,7 @@ from math import ceil
 from fairlead_contracts.base.figures import duration
 from fairlead_contracts.base.instants import DAY, FIRST_NAMED, LAST_NAMED, MINUTE, Micros, to_datetime
 from fairlead_contracts.messages.decisions import Position
-from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.exact.ranking import nearest_float
 from fairlead_policy.exact.terms import tag_of, top_of
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
@@ -50,7 +50,7 @@ def bound_in_words(position: Position, rules: PoolRules) -> str | None:
     if not bound:
         return f"No {position.job_class} job that is submitted later passes it: nothing of its tenant counts before it."
     total = parts_of(position, rules)
-    parts = f"{ratio(total.numerator, total.denominator):.3g}"
+    parts = f"{nearest_float(total):.3g}"
     counted = "its tags, level by level, come to" if position.within else "its tag is"
     whole = "one whole part" if rules.relative else "the whole pool over a weight of 1"
     worth = f"{_days(ceil(1 / rules.rate))} of waiting make up for {whole}, and {counted} {parts}"

@@ -1,6 +1,6 @@
 """A waiting job's explanation put together: the parts of its tag, its neighbours, what would move it, and the room."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,12 +11,11 @@ from fairlead_contracts.messages.explanations import (
     ComparedTerm,
     Counterfactual,
     Neighbour,
-    Promoted,
     RoomForecast,
     ShareBreakdown,
     WhatIf,
 )
-from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.exact.ranking import nearest_float
 from fairlead_policy.exact.terms import Terms, counted_as, leading_of, tag_of, top_of, worth_of
 from fairlead_policy.explain.counterfactuals import (
     first_to_pass,
@@ -25,17 +24,13 @@ from fairlead_policy.explain.counterfactuals import (
     starts_to_fall_behind,
     weight_to_pass,
 )
-from fairlead_policy.explain.what_if import if_ended
-from fairlead_policy.order.order import Order
+from fairlead_policy.explain.what_if import AmountsByResource, has_to_be_tried
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 NEIGHBOURS = 8
 """Number of jobs that are looked at on each side of a job."""
-_MOST_CLASSES = 4
 _SHOWN = 3
 """Number of neighbours that are told, and of instants."""
-
-type AmountsByResource = Mapping[str, int]
 
 
 class Found(NamedTuple):
@@ -52,27 +47,6 @@ class Found(NamedTuple):
     """Rank that the job would have after each of these ends, from 0; None where it need not be tried."""
     promotions: Sequence[tuple[str, int]]
     """Classes and the rank that the job would have in each, from 0."""
-
-
-def ended_of(
-    order: Order, position: Position, ends: Sequence[AmountsByResource | None]
-) -> list[Promoted | None]:
-    """The position of a job after each of these ends; None where there is none, or it is known without trying."""
-    if not _tried(position):
-        return [None for _ in ends]
-    return [if_ended(order, position, one) if one else None for one in ends]
-
-
-def _tried(position: Position) -> bool:
-    """Whether the rank after an end has to be tried: a share that turns finite may pass other finite ones, too."""
-    return position.unbounded and not position.top
-
-
-def higher_classes(position: Position, rules: PoolRules) -> list[str]:
-    """The few higher classes that an operator could grant, the next higher one first."""
-    if position.override is not None and not rules.strict:
-        return []  # a number of its own counts, whatever the class
-    return list(reversed(rules.classes[: rules.rank_of(position.job_class)]))[:_MOST_CLASSES]
 
 
 def targets_of(position: Position, around: Around, rules: PoolRules, now: Micros) -> list[Position]:
@@ -157,9 +131,9 @@ def neighbour_of(position: Position, other: Position, rules: PoolRules, now: Mic
         effective=_effective_name(bar.terms, other),
         own_effective=_effective_name(own.terms, position),
         term=term,
-        share_lead=_rounded(leads.share),
-        class_lead=_rounded(leads.job_class),
-        waiting_lead=_rounded(leads.waiting),
+        share_lead=nearest_float(leads.share),
+        class_lead=nearest_float(leads.job_class),
+        waiting_lead=nearest_float(leads.waiting),
         unbounded_by=own.unbounded_by if term == "infinite" else None,
     )
 
@@ -225,10 +199,6 @@ def _leads(own: _Side, bar: _Side, rules: PoolRules, now: Micros) -> _Leads:
     return _Leads(share, worth[0] - worth[1] - share, (aged[0] - aged[1]) * rules.rate)
 
 
-def _rounded(exact: Fraction) -> float:
-    return ratio(exact.numerator, exact.denominator)
-
-
 def _within_tenant(position: Position, other: Position, rules: PoolRules) -> ComparedTerm:
     """The term that decides between two jobs of one tenant: its own order knows no shares."""
     if rules.strict and rules.rank_of(position.job_class) != rules.rank_of(other.job_class):
@@ -273,7 +243,7 @@ def _by_ends(found: Found) -> list[Counterfactual]:
             counterfactuals.append(
                 Counterfactual(
                     cause="ends",
-                    rank=None if not first else rank if _tried(position) else around.fixed,
+                    rank=None if not first else rank if has_to_be_tried(position) else around.fixed,
                     passed=target.uid,
                     passed_id=target.id,
                     passed_tenant=target.tenant,
@@ -362,7 +332,7 @@ def _by_weight(position: Position, around: Around, rules: PoolRules, now: Micros
             cause="weight",
             rank=around.fixed,
             tenant=position.tenant,
-            weight=_rounded(weight),
+            weight=nearest_float(weight),
         )
     ]
 

@@ -15,10 +15,7 @@ from fairlead_contracts.messages.explanations import Promoted
 from fairlead_contracts.messages.questions import AheadOf, Explanation, ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import (
     NEIGHBOURS,
-    AmountsByResource,
     Found,
-    ended_of,
-    higher_classes,
     targets_of,
     what_if_of,
 )
@@ -29,7 +26,13 @@ from fairlead_policy.explain.neighbourhood import (
     join_around,
 )
 from fairlead_policy.explain.waiting_text import most_first
-from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
+from fairlead_policy.explain.what_if import (
+    AmountsByResource,
+    breakdown_of,
+    ended_of,
+    in_higher_classes,
+    least_ends_to_pass,
+)
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.shares import divided_by
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -156,17 +159,12 @@ def with_what_if(
     return msgspec.structs.replace(
         reply,
         breakdown=None if wanted is None else breakdown_of(order, wanted),
-        promoted=[] if wanted is None else _promoted(order, wanted),
+        promoted=[] if wanted is None else in_higher_classes(order, wanted),
         around=None if asked.below is None else around_position(order, asked.below, NEIGHBOURS, tenants),
         higher=[count_others_before(order, position, tenants) for position in asked.higher],
         ends=[None if one is None else dict(one) for one in ends],
         ended=[] if own is None else ended_of(order, own, ends),
     )
-
-
-def _promoted(order: Order, own: Position) -> list[Promoted]:
-    found = (if_promoted(order, own, job_class) for job_class in higher_classes(own, order.rules))
-    return [one for one in found if one is not None]
 
 
 def answered_by[T](order: Order, position: Position | None, asking: Asking[T]) -> T:

@@ -8,7 +8,7 @@ above it. What is found is tried from both sides: the end moves the job, and one
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Promoted, ShareBreakdown
-from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.exact.ranking import nearest_float
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.merging import sort_key
@@ -31,7 +31,9 @@ _TRIED = 2000
 """Jobs of a tree at most in which ends are found by trying: each try merges it anew."""
 
 
-type Ends = Mapping[str, int]
+_MOST_CLASSES = 4
+
+type AmountsByResource = Mapping[str, int]
 
 
 def unit_of(resource: str) -> int:
@@ -39,7 +41,9 @@ def unit_of(resource: str) -> int:
     return GIBIBYTE if base_units(resource) == 1 else base_units(resource)
 
 
-def least_end(running: Ends, resource: str, moves: Callable[[Ends], bool]) -> Ends | None:
+def least_end(
+    running: AmountsByResource, resource: str, moves: Callable[[AmountsByResource], bool]
+) -> AmountsByResource | None:
     """The least whole units of a resource whose end moves the job; None where no end of it does.
 
     Args:
@@ -49,7 +53,7 @@ def least_end(running: Ends, resource: str, moves: Callable[[Ends], bool]) -> En
     """
     unit, held = unit_of(resource), running.get(resource, 0)
 
-    def amounts(units: int) -> Ends:
+    def amounts(units: int) -> AmountsByResource:
         return {resource: min(units * unit, held)}
 
     least, most = 1, ceil(held / unit)
@@ -87,9 +91,28 @@ def if_promoted(order: Order, position: Position, job_class: str) -> Promoted | 
     return _promoted(Order(order.snapshot.with_job(promoted, instead_of=job), order.now), promoted)
 
 
-def if_ended(order: Order, position: Position, ends: Ends) -> Promoted | None:
-    """The position of a waiting job if so much of its own tenant's running jobs had ended; None where it does not wait."""
-    return _promoted(_ended(order, position.tenant, ends), position)
+def in_higher_classes(order: Order, position: Position) -> list[Promoted]:
+    """The position of a waiting job in the few higher classes that an operator could grant, the next higher one first."""
+    rules = order.rules
+    if position.override is not None and not rules.strict:
+        return []  # a number of its own counts, whatever the class
+    higher = rules.classes[: rules.rank_of(position.job_class)][::-1][:_MOST_CLASSES]
+    found = (if_promoted(order, position, job_class) for job_class in higher)
+    return [one for one in found if one is not None]
+
+
+def ended_of(
+    order: Order, position: Position, ends: Sequence[AmountsByResource | None]
+) -> list[Promoted | None]:
+    """The position of a job after each of these ends; None where there is none, or it is known without trying."""
+    if not has_to_be_tried(position):
+        return [None for _ in ends]
+    return [_promoted(_ended(order, position.tenant, one), position) if one else None for one in ends]
+
+
+def has_to_be_tried(position: Position) -> bool:
+    """Whether the rank after an end has to be tried: a share that turns finite may pass other finite ones, too."""
+    return position.unbounded and not position.top
 
 
 def _promoted(order: Order, job: OwnJob) -> Promoted | None:
@@ -101,7 +124,9 @@ def _promoted(order: Order, job: OwnJob) -> Promoted | None:
     return Promoted(position=position, own=sum(count_before(order, position, kin).values()))
 
 
-def least_ends_to_pass(order: Order, position: Position, others: Iterable[Position]) -> list[Ends | None]:
+def least_ends_to_pass(
+    order: Order, position: Position, others: Iterable[Position]
+) -> list[AmountsByResource | None]:
     """The least of its own tenant's running jobs that has to end before this one passes each of the other jobs.
 
     Base units by resource. None where no end does it, or where the tree is too large to try: exact where the
@@ -116,21 +141,21 @@ def least_ends_to_pass(order: Order, position: Position, others: Iterable[Positi
     return [_least_end(order, position, other) for other in others]
 
 
-def _least_end(order: Order, position: Position, other: Position) -> Ends | None:
+def _least_end(order: Order, position: Position, other: Position) -> AmountsByResource | None:
     rules, now = order.rules, order.now
     tree, bar = order.snapshot.trees[rules.top_of(position.tenant)], sort_key(other, rules, now)
     tenant_queue = tree.tenant_queues[position.tenant]
     if not tenant_queue.running or sum(map(len, tree.tenant_queues.values())) > _TRIED:
         return None
 
-    def moves(ends: Ends) -> bool:
+    def moves(ends: AmountsByResource) -> bool:
         found = _ended(order, position.tenant, ends).position(position)
         return found is not None and sort_key(found, rules, now) < bar
 
     return least_end(tenant_queue.use, position.dominant, moves)
 
 
-def _ended(order: Order, tenant: str, ends: Ends) -> Order:
+def _ended(order: Order, tenant: str, ends: AmountsByResource) -> Order:
     """The order as if so much of the tenant's had ended."""
     return Order(order.snapshot.without_use(tenant, ends), order.now)
 
@@ -168,8 +193,8 @@ def share_breakdown_of(
     }
     return ShareBreakdown(
         tenant=sequence.top,
-        weight=ratio(weight.numerator, weight.denominator),
-        entitled=ratio(entitled.numerator, entitled.denominator),
+        weight=nearest_float(weight),
+        entitled=nearest_float(entitled),
         running=_held(running),
         own_running=next(
             (_held(tenant_queue.use) for tenant_queue in tenant_queues if tenant_queue.tenant == tenant), {}
@@ -177,9 +202,7 @@ def share_breakdown_of(
         past=_held(remembered),
         before=_held(before),
         jobs=at,
-        shares={
-            name: ratio(part.numerator, part.denominator) for name, part in sorted(parts.items()) if part
-        },
+        shares={name: nearest_float(part) for name, part in sorted(parts.items()) if part},
     )
 
 

@@ -5,7 +5,7 @@ from functools import cache
 
 from msgspec import UNSET, UnsetType
 
-from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.exact.ranking import nearest_float, ratio
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -27,7 +27,7 @@ class Quotients:
         units = rules.unit_share_by_name.items()
         self._units = {name: (unit.numerator, unit.denominator) for name, unit in units}
         self._rules = rules
-        self._entitled = cache(lambda top: _float(rules.entitlement_of(top)))
+        self._entitled = cache(lambda top: nearest_float(rules.entitlement_of(top)))
 
     def of(self, positions: PositionColumns) -> tuple[list[float | None], list[float]]:
         """The two numbers of each position. Of a tenant with children the share is that with H-DRF's rescaling.
@@ -43,12 +43,10 @@ class Quotients:
         ]
         for row, position in positions.apart.items():
             if position.share:
-                shares[row] = _float(Fraction(position.share) * self._rules.entitlement_of(top_of(position)))
+                shares[row] = nearest_float(
+                    Fraction(position.share) * self._rules.entitlement_of(top_of(position))
+                )
         for row, because in enumerate(positions.unbounded_by):
             if because not in (None, "weight"):
                 shares[row] = None
         return shares, list(map(self._entitled, positions.top))
-
-
-def _float(exact: Fraction) -> float:
-    return ratio(exact.numerator, exact.denominator)
