@@ -197,15 +197,12 @@ class _Deciding:
 
     def _runs(self) -> list[CapacityHold]:
         """The runs that hold capacity: what runs, passes, and jobs that are about to start."""
+        now, timing = self._now, self._scene.timing
         starting = [
-            CapacityHold(uid=one.uid, demand=one.demand, ends=self._latest_end(one)) for one in self._starting
+            CapacityHold(uid=one.uid, demand=one.demand, ends=timing.latest_end(now, one.limit))
+            for one in self._starting
         ]
         return [*self._scene.running, *self._passing_runs(), *starting]
-
-    def _latest_end(self, one: Waiting) -> Micros | None:
-        """The latest end of a job that is let start now."""
-        timing = self._scene.timing
-        return None if one.limit is None else self._now + 2 * timing.reaction + one.limit + timing.grace
 
     # --- who was found in front
 
@@ -345,7 +342,7 @@ class _Deciding:
         for one in self._arranged[self._arranged.index(head) + 1 :]:
             if not self._may_pass(one, head) or not fits(one.demand, free):
                 continue
-            ends = self._latest_end(one)
+            ends = self._scene.timing.latest_end(self._now, one.limit)
             beside = ends is None or ends > promise.shadow
             if beside and not fits(one.demand, spare):
                 continue

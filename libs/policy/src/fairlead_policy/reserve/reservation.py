@@ -20,6 +20,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     rest: Micros
     """Time for which a job gets no pass after one that it did not use."""
 
+    def latest_end(self, now: Micros, limit: Micros | None) -> Micros | None:
+        """The latest end of a job that is let start now; None where nobody knows its longest run time."""
+        return None if limit is None else now + 2 * self.reaction + limit + self.grace
+
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A waiting job."""

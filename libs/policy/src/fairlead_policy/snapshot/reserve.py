@@ -143,7 +143,11 @@ def _with_promise(
 ) -> PaperReservation:
     """The reservation with the head's start and those that pass it, once all before it have started."""
     started = set(told.starting)
-    begun = [_begun(one, scene) for one in scene.order if one.uid in started]
+    begun = [
+        CapacityHold(uid=one.uid, demand=one.demand, ends=scene.timing.latest_end(scene.now, one.limit))
+        for one in scene.order
+        if one.uid in started
+    ]
     # A running Fairlead knows no more of the queue.
     known = [one for one in scene.order if one.uid not in started][:window]
     if head not in known:
@@ -162,12 +166,6 @@ def _with_promise(
         endless=(*shadow.endless, *shadow.overdue),
         passing=tuple(one.uid for one in found.given),
     )
-
-
-def _begun(one: Waiting, scene: ReserveInputs) -> CapacityHold:
-    timing = scene.timing
-    ends = None if one.limit is None else scene.now + 2 * timing.reaction + one.limit + timing.grace
-    return CapacityHold(uid=one.uid, demand=one.demand, ends=ends)
 
 
 def _run(job: SnapshotRunning, timing: Timing) -> CapacityHold:
