@@ -173,16 +173,16 @@ class _OnPaper:
         self._ties = ties
 
     def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
-        """See `QueuedFront`."""
+        """See `FrontendQueue`."""
         return (self._ties.labelled(job) for job in self._heads if class_band.takes(job.job_class))
 
     def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
-        """See `QueuedFront`."""
+        """See `FrontendQueue`."""
         del most
         return (self._ties.labelled(job) for job in self._behind if class_band.takes(job.job_class))
 
     def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
-        """See `QueuedFront`."""
+        """See `FrontendQueue`."""
         found = (
             job
             for job in self._behind
@@ -191,12 +191,12 @@ class _OnPaper:
         return (job.uid for job in sorted(found, key=self._ties.stands))
 
     def lifted_held(self, class_band: ClassBand) -> Iterator[str]:
-        """See `QueuedFront`. Paper knows no held jobs."""
+        """See `FrontendQueue`. Paper knows no held jobs."""
         del class_band
         return iter(())
 
     def level_of(self, uid: str) -> int:
-        """See `QueuedFront`."""
+        """See `FrontendQueue`."""
         return self._levels[uid]
 
 

@@ -206,7 +206,7 @@ def _maybe_moved(facts: ClusterFacts, queue: str, expectations: Expectations) ->
 
 
 class _Queued:
-    """The jobs queued in this cluster, from the index of its facts; see `QueuedFront`."""
+    """The jobs queued in this cluster, from the index of its facts; see `FrontendQueue`."""
 
     def __init__(
         self,
@@ -248,7 +248,7 @@ class _Queued:
     # As the plan asks
 
     def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
-        """See `QueuedFront`."""
+        """See `FrontendQueue`."""
         return (
             self._labelled(ranked.job)
             for ranked in self.followed
@@ -256,7 +256,7 @@ class _Queued:
         )
 
     def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
-        """See `QueuedFront`. A labelled job that is left alone can't be moved, so nothing is planned around it."""
+        """See `FrontendQueue`. A labelled job that is left alone can't be moved, so nothing is planned around it."""
         band = class_band.band
         for tied, queued in self._of(class_band):
             for level, ties in queued.waiting.items():
@@ -272,11 +272,11 @@ class _Queued:
         yield from map(self._labelled, self._pending_outside(class_band))
 
     def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
-        """See `QueuedFront`."""
+        """See `FrontendQueue`."""
         return islice(self._all_out_of_band(class_band), _OUT_OF_BAND_JOBS)
 
     def lifted_held(self, class_band: ClassBand) -> Iterator[str]:
-        """See `QueuedFront`."""
+        """See `FrontendQueue`."""
         for job in self._held:
             level = self._expectations.level_of(job)
             lifted = level > class_band.band.default and not class_band.out_of_band(level)
@@ -284,7 +284,7 @@ class _Queued:
                 yield job.uid
 
     def level_of(self, uid: str) -> int:
-        """See `QueuedFront`."""
+        """See `FrontendQueue`."""
         return self._expectations.level_of(self._job(uid))
 
     def write(self, change: LevelChange) -> LevelWrite:
