@@ -118,15 +118,13 @@ class ServiceOrder:
         """The index of the job that each counts as."""
         if self.alone:
             return np.arange(len(self))
-        return self._largest(self.measure, self._now)
+        return self._largest(self.stretch, self.measure)
 
     def effective_row_in(self, tenant: str) -> Ints:
         """The indexes in a tenant's sequence of the jobs that its jobs count as among siblings'."""
         found = self._effective_rows.get(tenant)
         if found is None:
-            stretch = self.stretches[tenant]
-            order, ranks = ranked(stretch.scores.rows, stretch.at, self.field, self.measure, self._now)
-            found = self._effective_rows[tenant] = order[np.maximum.accumulate(ranks)]
+            found = self._effective_rows[tenant] = self._largest(self.stretches[tenant], self.measure)
         return found
 
     @cached_property
@@ -134,7 +132,7 @@ class ServiceOrder:
         """The index of the largest tuple up to each job, were nothing capped."""
         if self.measure.rules.cap is None or self.alone:
             return self.effective_row
-        return self._largest(self.measure.uncapped, self._now)
+        return self._largest(self.stretch, self.measure.uncapped)
 
     @cached_property
     def by_tag(self) -> Ints:
@@ -142,7 +140,7 @@ class ServiceOrder:
         rules = self.measure.rules
         if rules.cap is None or not rules.rate or self.alone:
             return self.as_submitted
-        return self._largest(self.measure.ageless, self._now)
+        return self._largest(self.stretch, self.measure.ageless)
 
     def uid_at(self, index: int) -> str:
         """The uid of a job."""
@@ -240,7 +238,8 @@ class ServiceOrder:
             inverse[at] = np.arange(len(at))
         return inverse
 
-    def _largest(self, measure: Measure, now: Micros) -> Ints:
-        order, ranks = ranked(self.own, self.stretch.at, self.field, measure, now)
+    def _largest(self, stretch: Stretch, measure: Measure) -> Ints:
+        """The index of the largest tuple up to each job of a sequence."""
+        order, ranks = ranked(stretch.scores.rows, stretch.at, self.field, measure, self._now)
         largest: Ints = order[np.maximum.accumulate(ranks)]
         return largest
