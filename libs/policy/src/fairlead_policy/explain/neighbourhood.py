@@ -34,7 +34,7 @@ def count_before(order: Order, position: Position, tenants: Iterable[str] | None
     return counts
 
 
-def count_others_before(order: Order, position: Position, tenants: Iterable[str] | None = None) -> int:
+def count_others_before(order: Order, position: Position, tenants: Iterable[str] | None) -> int:
     """The number of jobs of other top-level tenants before the position."""
     counts, top = count_before(order, position, tenants), top_of(position)
     return sum(count for tenant, count in counts.items() if order.rules.top_of(tenant) != top)

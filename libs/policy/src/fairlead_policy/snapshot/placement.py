@@ -139,7 +139,7 @@ class _Walker:
         self._proofs_as_stated = _Proofs(self._nodes, self._table, self._ranges)
         """Proofs by the use that is stated; asked only where missing facts keep jobs from being placed."""
 
-    def answer_next(self, job: SnapshotJob, pool: str, stopped: BehindHead | None = None) -> None:
+    def answer_next(self, job: SnapshotJob, pool: str, stopped: BehindHead | None) -> None:
         """Answers for the next job of the pool's order. `stopped`: why the frontend does not get so far."""
         if (refused := self._refused.get(job.uid)) is not None:
             self.answers[job.uid] = JobFit(answer=FitVerdict.NEVER, reasons=(refused,))
@@ -271,16 +271,14 @@ def _gangs(snapshot: Snapshot) -> tuple[dict[str, Gang], dict[str, AskRefused]]:
     for at, job in enumerate(snapshot.jobs):
         try:
             gangs[job.uid] = gang_of(job, with_cards=job.pool in with_cards)
-        except AskError as error:
-            if job.frontend:
+        except FieldError as error:
+            if isinstance(error, AskError) and job.frontend:
                 resource = error.field.removeprefix("demand.")
                 refused[job.uid] = AskRefused(
                     resource=resource, wanted=shown(error.value), reason=error.reason
                 )
             else:
                 problems.append(FieldError(f"jobs[{at}].{error.field}", error.value, error.reason))
-        except FieldError as error:
-            problems.append(FieldError(f"jobs[{at}].{error.field}", error.value, error.reason))
     if problems:
         raise DocumentError(problems)
     return gangs, refused

@@ -79,7 +79,7 @@ def own_orders(
     tenant: Ints,
     tenants: int,
     uid_of: Callable[[int], str],
-    terms: Ints | Names | None = None,
+    terms: Ints | Names | None,
 ) -> Ints:
     """The jobs by tenant, and by its own order: (class, terms, submitted, uid).
 
