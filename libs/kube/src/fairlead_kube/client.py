@@ -49,11 +49,8 @@ class KubeClient:
         self.writes = writes
         """Token bucket that holds back mutating calls, dry runs included."""
         self.observer = observer
-
-    @property
-    def server(self) -> str:
+        self.server = transport.server
         """The URL of the API server."""
-        return self.transport.server
 
     async def get[T](
         self,
@@ -145,7 +142,8 @@ class KubeClient:
             ForbiddenError: no right to, or an admission webhook said no.
         """
         whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-        path = resource.path(namespace or _namespace(body))
+        own = _metadata_of(body).get("namespace")
+        path = resource.path(namespace or (own if isinstance(own, str) else None))
         query = _options(dry_run=dry_run, field_manager=field_manager)
         return await self._write("POST", resource, path, whole, query=query, impersonate=impersonate)
 
@@ -168,9 +166,7 @@ class KubeClient:
         """
         whole = dict(patch)
         if resource_version is not None:
-            metadata = patch.get("metadata")
-            given = dict(metadata) if isinstance(metadata, Mapping) else {}
-            whole["metadata"] = {**given, "resourceVersion": resource_version}
+            whole["metadata"] = {**_metadata_of(patch), "resourceVersion": resource_version}
         path = resource.path(namespace, name, subresource)
         query = _options(field_manager=field_manager)
         return await self._write("PATCH", resource, path, whole, content_type=MERGE_PATCH, query=query)
@@ -186,13 +182,11 @@ class KubeClient:
         subresource: str | None = None,
     ) -> T:
         """Apply an object server-side; returns it. `body` has all fields of this manager, and no others."""
-        metadata = body.get("metadata")
-        given = dict(metadata) if isinstance(metadata, Mapping) else {}
         whole = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             **body,
-            "metadata": {**given, "name": name},
+            "metadata": {**_metadata_of(body), "name": name},
         }
         path = resource.path(namespace, name, subresource)
         query = _options(field_manager=field_manager) | {"force": "true"}
@@ -308,10 +302,9 @@ def service_account(namespace: str, name: str) -> str:
     return f"system:serviceaccount:{namespace}:{name}"
 
 
-def _namespace(body: ApiDocument) -> str | None:
-    metadata = body.get("metadata")
-    value = metadata.get("namespace") if isinstance(metadata, Mapping) else None
-    return value if isinstance(value, str) else None
+def _metadata_of(document: ApiDocument) -> Mapping[str, object]:
+    metadata = document.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
 
 
 def _decode[T](resource: Resource[T], body: bytes | msgspec.Raw, path: str) -> T:

@@ -1,6 +1,7 @@
 """A mirror of the objects of one kind that knows when it is complete."""
 
 import asyncio
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -22,15 +23,15 @@ from fairlead_kube.kinds.objects import ObjectMeta
 from fairlead_kube.kinds.resources import Resource
 from fairlead_kube.observer import SILENT, KubeObserver
 from fairlead_kube.watching import (
-    LONGEST_PAUSE,
-    BackOff,
+    INITIAL_END,
     WatchEvent,
-    ends_initial_events,
     error_in_band,
     read_event,
     read_head,
     watch_query,
 )
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 10.0
 
 
 class Key(NamedTuple):
@@ -143,7 +144,7 @@ class Reflector[T: Described, U]:
                 such an error is noted and tried again: right and kind can be missing for a moment while a server
                 restarts, or while somebody changes roles.
         """
-        pauses = BackOff()
+        pause = _FIRST_PAUSE
         clock = asyncio.get_running_loop().time
         while True:
             began, resumed = clock(), self._version is not None
@@ -152,16 +153,20 @@ class Reflector[T: Described, U]:
             try:
                 await self._follow()
             except KubeError as error:
-                if isinstance(error, FatalKubeError) and not self._survives(error):
+                survives = self._ever_complete or isinstance(error, ExpiredError)
+                if isinstance(error, FatalKubeError) and not survives:
                     raise
                 pause_asked = self._note(error)
             finally:
-                self._stop_following()
+                if self.following:
+                    self.following = False
+                    self._wake.set()
             # Neither a watch that ends at once without a word, as those of a server that shuts down, nor everything
             # shown once more is progress: a server that can do no better is not asked in a tight loop.
-            if (resumed and self._heard) or clock() - began > LONGEST_PAUSE:
-                pauses.reset()
-            await asyncio.sleep(pauses.next(pause_asked))
+            if (resumed and self._heard) or clock() - began > _LONGEST_PAUSE:
+                pause = _FIRST_PAUSE
+            await asyncio.sleep(max(pause * random.uniform(0.5, 1.5), pause_asked))  # noqa: S311 - not a secret
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _follow(self) -> None:
         """Follow one watch, from its start to its end in good order."""
@@ -233,7 +238,7 @@ class Reflector[T: Described, U]:
             case "BOOKMARK":
                 self._observer.count("reflector.bookmarks")
                 head = read_head(event.object)
-                if self._shown is not None and ends_initial_events(head):
+                if self._shown is not None and head.annotation(INITIAL_END) == "true":
                     self._keep_all(newest)
                     self._sweep(head.resource_version)
                 self._move_on(head.resource_version)
@@ -301,9 +306,6 @@ class Reflector[T: Described, U]:
         self._done.set()
         self._wake.set()
 
-    def _survives(self, error: FatalKubeError) -> bool:
-        return self._ever_complete or isinstance(error, ExpiredError)
-
     def _note(self, error: KubeError) -> float:
         """Take note of an error; returns the pause in seconds that the server asks for."""
         if isinstance(error, ExpiredError | NotFoundError | MalformedAnswerError):
@@ -314,8 +316,3 @@ class Reflector[T: Described, U]:
         self._observer.count("reflector.errors")
         self._observer.note("reflector.error", kind=self._resource.kind, error=str(error))
         return error.retry_after if isinstance(error, StatusError) else 0.0
-
-    def _stop_following(self) -> None:
-        if self.following:
-            self.following = False
-            self._wake.set()

@@ -13,8 +13,8 @@ from fairlead_kube.kinds.objects import KubeStruct, ObjectMeta
 
 SHORTEST_WATCH, LONGEST_WATCH = 240, 300
 """Seconds after which the server ends a watch. Jittered, so that a fleet does not come back in step."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
-_INITIAL_END = "k8s.io/initial-events-end"
+INITIAL_END = "k8s.io/initial-events-end"
+"""Annotation of a bookmark, "true" where everything that stood at the start was shown."""
 _TOO_LARGE = "ResourceVersionTooLarge"
 
 
@@ -61,11 +61,6 @@ def read_head(raw: msgspec.Raw) -> ObjectMeta:
         raise MalformedAnswerError(f"a watch showed an object without metadata: {error}") from error
 
 
-def ends_initial_events(bookmark: ObjectMeta) -> bool:
-    """Whether the bookmark says that everything that stood at the start was shown."""
-    return bookmark.annotation(_INITIAL_END) == "true"
-
-
 def error_in_band(raw: msgspec.Raw) -> KubeError:
     """The error that an `ERROR` event carries.
 
@@ -89,20 +84,3 @@ def watch_query(version: str, *, initial: bool) -> dict[str, str]:
         # Without a version: as fresh as etcd. A cached list (version 0) can be older than what we have seen.
         return query | {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     return query | {"resourceVersion": version}
-
-
-class BackOff:
-    """The pause before the next try: doubled with each failure, jittered."""
-
-    def __init__(self) -> None:
-        self._pause = FIRST_PAUSE
-
-    def reset(self) -> None:
-        """Begin with the shortest pause again, as something worked."""
-        self._pause = FIRST_PAUSE
-
-    def next(self, at_least: float = 0.0) -> float:
-        """Give the next pause in seconds, never less than the server asked for."""
-        pause = self._pause * random.uniform(0.5, 1.5)  # noqa: S311 - not a secret
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        return max(pause, at_least)

@@ -43,7 +43,9 @@ def read_status(code: int, body: bytes) -> Status:
 
 def error_of(status: Status, request: str = "", retry_after: str | None = None) -> StatusError:
     """The error that a Status means; `retry_after` is the header of that name."""
-    pause = _seconds(retry_after) or float(status.details.retry_after_seconds if status.details else 0)
+    # The HTTP date that the standard allows there, too, counts as nothing.
+    told = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
+    pause = told or float(status.details.retry_after_seconds if status.details else 0)
     return _kind(status)(status, request, retry_after=pause)
 
 
@@ -53,8 +55,3 @@ def _kind(status: Status) -> type[StatusError]:
     if status.reason == "AlreadyExists":
         return AlreadyExistsError
     return _BY_CODE.get(status.code, RefusedError)
-
-
-def _seconds(header: str | None) -> float:
-    """Seconds in a `Retry-After` header; 0 without one, or for the HTTP date that the standard allows."""
-    return float(header) if header and header.isdecimal() else 0.0

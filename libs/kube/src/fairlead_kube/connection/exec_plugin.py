@@ -91,8 +91,9 @@ class ExecPlugin:
         refused = self._given if renew else None
         async with self._one_at_a_time:
             if self._given is None or self._given is refused or self._has_expired(self._given):
-                before, self._given = self._given, await self._run()
-                if _certificate_of(before) != _certificate_of(self._given):
+                before = "" if self._given is None else self._given.client_certificate_data
+                self._given = await self._run()
+                if self._given.client_certificate_data != before:
                     self.certificates += 1
             return f"Bearer {self._given.token}" if self._given.token else None
 
@@ -194,7 +195,3 @@ class ExecPlugin:
 
     def _error(self, what: str) -> CredentialsError:
         return CredentialsError(f"the credential plugin {self._settings.command} {what}")
-
-
-def _certificate_of(status: ExecStatus | None) -> str:
-    return "" if status is None else status.client_certificate_data

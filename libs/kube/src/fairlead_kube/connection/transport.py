@@ -59,7 +59,11 @@ class Sessions:
         return aiohttp.ClientSession(connector=connector, headers=self._headers, read_bufsize=2**20)
 
     def _connect(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        made = _long_lived(address)
+        family, kind, protocol, _, _ = address
+        made = socket.socket(family=family, type=kind, proto=protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
         self._sockets.add(made)
         return made
 
@@ -104,17 +108,13 @@ class Transport:
     ) -> None:
         self._sessions = sessions
         self._credentials = credentials
-        self._server = access.cluster.server.rstrip("/")
+        self.server = access.cluster.server.rstrip("/")
+        """The URL of the API server."""
         self._server_name = access.cluster.tls_server_name
         self._proxy = access.cluster.proxy_url
         self._as = access.user.impersonate
         self._request_seconds = request_seconds
         self._silence_seconds = silence_seconds
-
-    @property
-    def server(self) -> str:
-        """The URL of the API server."""
-        return self._server
 
     async def request(
         self,
@@ -205,10 +205,11 @@ class Transport:
         if user := impersonate or self._as:
             headers["Impersonate-User"] = user
         asked = f"{method} {path}"
-        url = URL(self._server + path, encoded=True).with_query(query)
+        url = URL(self.server + path, encoded=True).with_query(query)
         try:
             for renew in (False, True):
-                await self._sign(headers, renew=renew)
+                if (value := await self._credentials.authorization(renew=renew)) is not None:
+                    headers["Authorization"] = value
                 session = await self._sessions.current()
                 async with session.request(
                     method,
@@ -227,16 +228,9 @@ class Transport:
                     yield answer
                     return
         except TimeoutError as error:
-            raise TimedOutError(f"{asked}: no answer from {self._server} in time") from error
+            raise TimedOutError(f"{asked}: no answer from {self.server} in time") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(
-                f"{asked}: {self._server}: {str(error) or type(error).__name__}"
-            ) from error
-
-    async def _sign(self, headers: dict[str, str], *, renew: bool) -> None:
-        value = await self._credentials.authorization(renew=renew)
-        if value is not None:
-            headers["Authorization"] = value
+            raise UnreachableError(f"{asked}: {self.server}: {str(error) or type(error).__name__}") from error
 
 
 async def _lines(answer: aiohttp.ClientResponse, rest_now: Callable[[], float]) -> AsyncIterator[list[bytes]]:
@@ -270,15 +264,6 @@ async def _unbroken(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             yield chunk
     except (aiohttp.ClientError, OSError) as error:
         raise UnreachableError(f"the answer broke off: {str(error) or type(error).__name__}") from error
-
-
-def _long_lived(address: aiohttp.AddrInfoType) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family=family, type=kind, proto=protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _KEEPALIVE:
-        made.setsockopt(socket.IPPROTO_TCP, option, value)
-    return made
 
 
 @contextlib.asynccontextmanager

@@ -5,12 +5,12 @@ Where Kueue has said what it counts (`status.resourceRequests` or the admission)
 `pods` is not among what is asked for; `pod_count` gives it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CARD_RESOURCES
 from fairlead_kube.kinds.objects import RawAmounts
-from fairlead_kube.kinds.pods import Container, PodSpec, ResourceRequirements
+from fairlead_kube.kinds.pods import PodSpec, ResourceRequirements
 from fairlead_kube.kinds.quantities import counted, from_counted, in_base_units, nanos
 from fairlead_kube.kinds.workloads import Admission, PodSet, PodSetAssignment, Workload
 
@@ -64,7 +64,10 @@ def workload_demand(workload: Workload) -> Demand:
             pod_set_demand(one, left[one.name], field=f"spec.podSets[{place}]")
             for place, one in enumerate(workload.spec.pod_sets or ())
         ]
-    return _sum(parts)
+    total: Demand = {}
+    for part in parts:
+        _add(total, part)
+    return total
 
 
 def workload_charges(workload: Workload) -> dict[str, Demand]:
@@ -99,13 +102,14 @@ def card_asks(spec: PodSpec) -> list[Demand]:
     Raises:
         FieldError: a quantity cannot be read.
     """
-    return [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
-
-
-def _card_ask(container: Container) -> Demand:
-    """The cards that one container asks for. HAMi looks at limits first."""
-    amounts = {**(container.resources.requests or {}), **(container.resources.limits or {})}
-    return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}
+    asks: list[Demand] = []
+    for container in spec.containers or ():
+        # HAMi looks at limits first.
+        amounts = {**(container.resources.requests or {}), **(container.resources.limits or {})}
+        ask = {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}
+        if any(ask.values()):
+            asks.append(ask)
+    return asks
 
 
 def pods_left(workload: Workload) -> dict[str, int]:
@@ -140,11 +144,6 @@ def _held(workload: Workload, admission: Admission) -> Iterator[tuple[PodSetAssi
 
 def _pod_counts(spec: PodSpec, field: str) -> dict[str, int]:
     """Kueue's counts of one pod: rounded up after all containers are summed; never negative."""
-    exact = _pod_nanos(spec, field)
-    return {resource: max(0, counted(resource, amount)) for resource, amount in exact.items()}
-
-
-def _pod_nanos(spec: PodSpec, field: str) -> dict[str, int]:
     # Plain dicts: a Counter takes several times as long, and each event of a Workload comes through here.
     running: dict[str, int] = {}
     for place, container in enumerate(spec.containers or ()):
@@ -153,7 +152,7 @@ def _pod_nanos(spec: PodSpec, field: str) -> dict[str, int]:
     sidecars: dict[str, int] = {}
     for place, container in enumerate(spec.init_containers or ()):
         asked = _requests(container.resources, f"{field}.initContainers[{place}]")
-        if _is_sidecar(container):
+        if container.restart_policy == "Always":
             _add(running, asked)
             _add(sidecars, asked)
             asked = sidecars
@@ -163,17 +162,13 @@ def _pod_nanos(spec: PodSpec, field: str) -> dict[str, int]:
     total = _larger(running, peak)
     if spec.resources is not None:
         whole = _requests(spec.resources, field)
-        total |= {name: amount for name, amount in whole.items() if _is_pod_level(name)}
+        total |= {
+            name: amount
+            for name, amount in whole.items()
+            if name in _POD_LEVEL or name.startswith("hugepages-")
+        }
     _add(total, _nanos(spec.overhead, f"{field}.overhead"))
-    return total
-
-
-def _is_sidecar(container: Container) -> bool:
-    return container.restart_policy == "Always"
-
-
-def _is_pod_level(resource: str) -> bool:
-    return resource in _POD_LEVEL or resource.startswith("hugepages-")
+    return {resource: max(0, counted(resource, amount)) for resource, amount in total.items()}
 
 
 def _requests(resources: ResourceRequirements, field: str) -> dict[str, int]:
@@ -195,13 +190,6 @@ def _based(counts: Mapping[str, int], field: str) -> Demand:
 
 def _larger(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
     return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
-
-
-def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for part in parts:
-        _add(total, part)
-    return total
 
 
 def _add(total: dict[str, int], part: Mapping[str, int]) -> None:

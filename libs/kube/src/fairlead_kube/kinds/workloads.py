@@ -192,20 +192,24 @@ def lever_owner(metadata: WorkloadMeta) -> str:
 
     Kueue's own writes to the status own the annotations, too, without having written any.
     """
-    owns = _owns_priority if metadata.annotation(PRIORITY_BOOST) is None else _owns_boost
-    managers = [one for one in metadata.managed_fields or () if not one.subresource and owns(one.fields)]
+    boosted = metadata.annotation(PRIORITY_BOOST) is not None
+    managers = [
+        one
+        for one in metadata.managed_fields or ()
+        if not one.subresource and _owns_lever(one.fields, boosted=boosted)
+    ]
     # One that updates a field takes it from all others but those that apply the same value.
     managers.sort(key=lambda one: one.operation != _UPDATE)
     return managers[0].manager if managers else ""
 
 
-def _owns_boost(fields: OwnedFields | None) -> bool:
-    annotations = fields.metadata.annotations if fields is not None and fields.metadata is not None else None
+def _owns_lever(fields: OwnedFields | None, *, boosted: bool) -> bool:
+    if fields is None:
+        return False
+    if not boosted:
+        return fields.spec is not None and fields.spec.priority is not None
+    annotations = fields.metadata.annotations if fields.metadata is not None else None
     return annotations is not None and annotations.boost is not None
-
-
-def _owns_priority(fields: OwnedFields | None) -> bool:
-    return fields is not None and fields.spec is not None and fields.spec.priority is not None
 
 
 class PriorityClass(KubeStruct, frozen=True, kw_only=True):
