@@ -25,7 +25,7 @@ class Tasks:
     def __init__(self, group: asyncio.TaskGroup, stop: asyncio.Event) -> None:
         self._group = group
         self._stop = stop
-        self._started: list[tuple[asyncio.Task[None], Work]] = []
+        self._started: list[tuple[asyncio.Task[object], Work]] = []
 
     def start(self, name: str, work: Work) -> None:
         """Run `work` as long as the service runs. If it ends unasked, the process ends with TaskEndedError."""
@@ -33,15 +33,12 @@ class Tasks:
 
     def once(self, name: str, work: Work) -> None:
         """Run `work` to its end; only its failure ends the process."""
-        self._started.append((self._group.create_task(self._finite(work), name=name), work))
+        self._started.append((self._group.create_task(work, name=name), work))
 
     async def _endless(self, name: str, work: Work) -> None:
         await work
         if not self._stop.is_set():
             raise TaskEndedError(name)
-
-    async def _finite(self, work: Work) -> None:
-        await work
 
     async def end(self) -> None:
         """Cancel the tasks, the last started first, each to its end before the next."""

@@ -33,8 +33,7 @@ def configure_logging(level: str, service: str, replica: str | None = None) -> N
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             _add(fixed),
-            _add_time,
-            _add_trace,
+            _add_time_and_trace,
             structlog.processors.format_exc_info,
             _to_json,
         ],
@@ -67,12 +66,8 @@ def _add(fixed: dict[str, str]) -> Callable[[WrappedLogger, str, EventDict], Eve
     return add
 
 
-def _add_time(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _add_time_and_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     event["at"] = dt.datetime.now(dt.UTC)
-    return event
-
-
-def _add_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     context = trace.get_current_span().get_span_context()
     if context.is_valid:
         event["trace_id"] = trace.format_trace_id(context.trace_id)

@@ -103,7 +103,9 @@ def describe(kind: type[msgspec.Struct]) -> tuple[Setting, ...]:
         Setting(
             name=field.name,
             hint=hints[field.name],
-            default=_default(field),
+            default=(
+                field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+            ),
             doc=docs.get(field.name) or _described(hints[field.name]),
             secret=_is_secret(hints[field.name]),
         )
@@ -135,12 +137,6 @@ def hide_user_info(text: str) -> str:
 def new_replica(settings: ServiceSettings) -> str:
     """The replica's stated name, or a new one that no other process has: `<host>-<pid>-<random>`."""
     return settings.replica or f"{os.uname().nodename}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
-def _default(field: msgspec.structs.FieldInfo) -> object:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return field.default_factory()
-    return field.default
 
 
 def _is_secret(hint: object) -> bool:

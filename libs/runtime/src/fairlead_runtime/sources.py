@@ -70,9 +70,12 @@ def load_settings[T: msgspec.Struct](
 def add_arguments(parser: argparse.ArgumentParser, kind: type[msgspec.Struct]) -> None:
     """Add a flag for each setting but secrets: everybody on a host can read its processes' command lines."""
     for setting in describe(kind):
-        text = f"{setting.doc} [{setting.variable()}{_default_text(setting)}]".replace("%", "%%")
         if setting.secret:
             continue
+        default = "" if setting.default is None else f", default {setting.default}"
+        if setting.default is msgspec.NODEFAULT:
+            default = ", required"
+        text = f"{setting.doc} [{setting.variable()}{default}]".replace("%", "%%")
         if setting.hint is bool:
             parser.add_argument(setting.flag, action=argparse.BooleanOptionalAction, default=None, help=text)
         else:
@@ -129,22 +132,22 @@ def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[st
 
 
 def _convert(setting: Setting, found: _FoundValue) -> object:
+    """The value as the field has it. Text has lists as `a,b` and maps as `a=1,b=2`; empty text is None."""
     if not found.text:
         return msgspec.convert(found.value, setting.hint)
-    return msgspec.convert(_parted(setting.hint, str(found.value)), setting.hint, strict=False)
-
-
-def _parted(hint: object, text: str) -> object:
-    """Text of the environment in the shape of the field: lists as `a,b`, maps as `a=1,b=2`; empty text is None."""
+    hint = setting.hint
     while isinstance(hint, TypeAliasType):
         hint = hint.__value__
     kinds = [get_origin(kind) or kind for kind in (hint, *get_args(hint))]
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    value: object = str(found.value)
+    parts = [part.strip() for part in str(found.value).split(",") if part.strip()]
     if list in kinds:
-        return parts
-    if dict in kinds:
-        return {key.strip(): value.strip() for key, _, value in (part.partition("=") for part in parts)}
-    return None if text == "" and type(None) in kinds else text
+        value = parts
+    elif dict in kinds:
+        value = {key.strip(): of_key.strip() for key, _, of_key in (part.partition("=") for part in parts)}
+    elif value == "" and type(None) in kinds:
+        value = None
+    return msgspec.convert(value, setting.hint, strict=False)
 
 
 def _problem(setting: Setting, found: _FoundValue, error: msgspec.ValidationError) -> str:
@@ -162,9 +165,3 @@ def _build[T: msgspec.Struct](kind: type[T], values: dict[str, object]) -> T:
         return kind(**values)
     except ValueError as error:
         raise SettingsError([str(error)]) from error
-
-
-def _default_text(setting: Setting) -> str:
-    if setting.default is msgspec.NODEFAULT:
-        return ", required"
-    return "" if setting.default is None else f", default {setting.default}"
