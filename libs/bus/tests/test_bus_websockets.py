@@ -12,9 +12,9 @@ def test_the_bus_does_without_the_library_of_websockets() -> None:
 @pytest.mark.parametrize("address", ["ws://a", "wss://a"])
 def test_an_address_of_a_websocket_brings_it(address: str) -> None:
     script = (
-        "from fairlead_bus.connection import websockets; from nats.aio import transport;"
-        "websockets.enable(['nats://a', 'tls://a']); print(transport.aiohttp is None);"
-        f"websockets.enable(['nats://a', {address!r}]); print(transport.aiohttp is None)"
+        "from fairlead_bus.connection.client_import import enable_websockets; from nats.aio import transport;"
+        "enable_websockets(['nats://a', 'tls://a']); print(transport.aiohttp is None);"
+        f"enable_websockets(['nats://a', {address!r}]); print(transport.aiohttp is None)"
     )
     assert printed_by(script).split() == ["True", "False"]
 

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 
 from nats.aio.msg import Msg
 
-from fairlead_bus.connection import trace, websockets
+from fairlead_bus.connection import trace
+from fairlead_bus.connection.client_import import enable_websockets
 from fairlead_bus.connection.endpoints import ERROR_CODE, ERROR_TEXT, Asked, Endpoint, Handler
 from fairlead_bus.connection.jetstream import EXPECTED_LAST, MSG_ID, TTL, Ack, JetStream, Stored
 from fairlead_bus.connection.settings import ConnectionSettings
@@ -216,7 +217,7 @@ async def connect(
         ConnectFailedError: no server let us in within the settings' time; or a WebSocket's library is missing.
         InvalidCredentialsError: the seed or the credentials file is none.
     """
-    websockets.enable(settings.servers())
+    enable_websockets(settings.servers())
     identity = settings.identity()
     wire = Wire(observer, lambda: _has_other_key(settings, identity))
     try:

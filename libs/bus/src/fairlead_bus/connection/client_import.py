@@ -1,7 +1,7 @@
 """The import of nats-py, without two parts that took a third of a short command such as `fairlead queue`.
 
-It reads aiohttp wherever it is installed, for addresses that begin with `ws://` or `wss://`; `websockets` gives it the
-library with such an address. And it reads its own JetStream client, fifty classes that are written at their import:
+It reads aiohttp wherever it is installed, for addresses that begin with `ws://` or `wss://`; `enable_websockets` gives
+it the library with such an address. And it reads its own JetStream client, fifty classes that are written at their import:
 this library speaks to JetStream by `connection.jetstream`. That client is there for who asks for it.
 """
 
@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from enum import StrEnum
 from types import ModuleType
 
+from fairlead_bus.errors import ConnectFailedError
+
 _AIOHTTP = "aiohttp"
+_WEBSOCKET_SCHEMES = ("ws://", "wss://")
 _JETSTREAM = "nats.js"
 
 
@@ -72,3 +75,22 @@ def _import_client() -> None:
 
 
 _import_client()
+
+
+def enable_websockets(addresses: list[str]) -> None:
+    """Gives nats-py what it needs for these addresses.
+
+    Raises:
+        ConnectFailedError: some URL is a WebSocket's, and aiohttp is not installed.
+    """
+    if not any(address.startswith(_WEBSOCKET_SCHEMES) for address in addresses):
+        return
+    from nats.aio import transport
+
+    try:
+        import aiohttp
+    except ImportError as error:
+        raise ConnectFailedError(
+            "an address that begins with ws:// or wss:// needs a part that is not installed: pip install 'fairlead-cli[kube]' brings it"
+        ) from error
+    vars(transport)[_AIOHTTP] = aiohttp
