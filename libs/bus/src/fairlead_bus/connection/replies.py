@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from nats.aio.msg import Msg
 
-from fairlead_bus.errors import BusError, DeniedError
+from fairlead_bus.errors import BusError, ConnectionLostError, DeniedError
 
 _DENIED = re.compile(r'permissions violation for publish to "([^"]*)"')
 
@@ -46,11 +46,11 @@ class Replies:
         if found is not None and found[1](message):
             self._waiting[token] = found
 
-    def fail_all(self, error: Callable[[], BusError]) -> None:
+    def fail_all(self) -> None:
         """The connection is gone: no answer will come."""
         waiting, self._waiting = self._waiting, {}
         for _, settle in waiting.values():
-            settle(error())
+            settle(ConnectionLostError("the connection dropped before an answer came"))
 
     def deny(self, text: str) -> bool:
         """Fails the waiters for a subject that the server denies; False where the text is of something else.

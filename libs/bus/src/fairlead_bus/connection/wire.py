@@ -1,19 +1,19 @@
 """Messages over one connection: send, listen, ask; typed errors; nothing buffered while disconnected."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from nats import errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from fairlead_bus.connection.client import Sink, UnbufferedClient
-from fairlead_bus.connection.replies import Replies
+from fairlead_bus.connection.replies import Replies, Settle
 from fairlead_bus.errors import (
     AnswerTimeoutError,
     BusError,
     ClosedError,
-    ConnectionLostError,
     DisconnectedError,
     InvalidMessageError,
     NobodyAnswersError,
@@ -89,8 +89,7 @@ class Wire:
             ClosedError: the connection never will stand again.
         """
         await self._up.wait()
-        if self.closed.is_set():
-            raise ClosedError(self._why_closed)
+        self.check_open()
 
     def _came_up(self) -> None:
         # The incarnation moves together with `connected`, never before: who captured it, reconciled and then publishes
@@ -106,9 +105,7 @@ class Wire:
         if not self.closed.is_set():
             self._up.clear()
         if self._replies is not None:
-            self._replies.fail_all(
-                lambda: ConnectionLostError("the connection dropped before an answer came")
-            )
+            self._replies.fail_all()
         if was_up:
             self.observer.count("bus.disconnects")
             self.observer.note("bus.disconnected")
@@ -255,18 +252,9 @@ class Wire:
             else:
                 answer.set_result(found)
 
-        def give_up() -> None:
-            settle(AnswerTimeoutError(f"no answer from {subject} within {timeout} s"))
-
-        reply = self.replies.expect(subject, settle)
-        # A bare timer: `asyncio.timeout` cancels the task, which costs more than all else that is done here.
-        timer = asyncio.get_running_loop().call_later(timeout, give_up)
-        try:
+        with self._expecting(subject, settle, timeout) as reply:
             await self.send(subject, payload, reply=reply, headers=headers)
             message = await answer
-        finally:
-            timer.cancel()
-            self.replies.forget(reply)
         if says_nobody(message):
             raise NobodyAnswersError(f"nobody listens on {subject}")
         return message
@@ -300,18 +288,26 @@ class Wire:
                 over.set_result(None)
             return not over.done()
 
-        def give_up() -> None:
-            settle(AnswerTimeoutError(f"no answer from {subject} within {timeout} s"))
-
-        reply = self.replies.expect(subject, settle)
-        timer = asyncio.get_running_loop().call_later(timeout, give_up)
-        try:
+        with self._expecting(subject, settle, timeout) as reply:
             await self.send(subject, payload, reply=reply)
             await over
+        return answers
+
+    @contextmanager
+    def _expecting(self, subject: str, settle: Settle, seconds: float) -> Iterator[str]:
+        """The reply subject under which `settle` hears the answer, or after so many seconds that none came."""
+
+        def give_up() -> None:
+            settle(AnswerTimeoutError(f"no answer from {subject} within {seconds} s"))
+
+        reply = self.replies.expect(subject, settle)
+        # A bare timer: `asyncio.timeout` cancels the task, which costs more than all else that is done here.
+        timer = asyncio.get_running_loop().call_later(seconds, give_up)
+        try:
+            yield reply
         finally:
             timer.cancel()
             self.replies.forget(reply)
-        return answers
 
     @property
     def server_release(self) -> tuple[int, ...]:
