@@ -99,18 +99,14 @@ class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def user_permissions(grants: Grants, key: str) -> dict[str, object]:
-    """A user's permissions as a server's configuration and a user's JWT have them, its own inbox among them.
+def heard_subjects(grants: Grants, key: str) -> list[str]:
+    """The subjects that a user may subscribe to, its own inbox among them.
 
     Args:
         grants: grants of the user's role.
         key: the user's public key, which its inbox is named after.
     """
-    found: dict[str, object] = {
-        "publish": grants.publish,
-        "subscribe": [f"{inbox_prefix(key)}.>", *grants.subscribe],
-    }
-    return found | ({"allow_responses": ANSWER_ONCE} if grants.answers else {})
+    return [f"{inbox_prefix(key)}.>", *grants.subscribe]
 
 
 def plain_config(accounts: list[Account], keys: Mapping[str, str]) -> str:
@@ -128,10 +124,7 @@ def plain_config(accounts: list[Account], keys: Mapping[str, str]) -> str:
 def _plain_account(
     account: Account, all_accounts: list[Account], keys: Mapping[str, str]
 ) -> dict[str, object]:
-    users = [
-        {"nkey": keys[user.name], "permissions": user_permissions(user.grants, keys[user.name])}
-        for user in account.users
-    ]
+    users = [_plain_user(user, keys[user.name]) for user in account.users]
     if account.name == SERVICES:
         exports = [
             {share.kind: share.subject, "accounts": [tenants.name]}
@@ -145,6 +138,16 @@ def _plain_account(
         "max_subscriptions": SUBSCRIPTIONS_OF_A_CONNECTION,
     }
     return {"users": users, "imports": imports} | ({} if account.connections is None else {"limits": limits})
+
+
+def _plain_user(user: NatsUser, key: str) -> dict[str, object]:
+    allowed: dict[str, object] = {
+        "publish": user.grants.publish,
+        "subscribe": heard_subjects(user.grants, key),
+    }
+    if user.grants.answers:
+        allowed["allow_responses"] = ANSWER_ONCE
+    return {"nkey": key, "permissions": allowed}
 
 
 def _service_users(layout: AccountLayout) -> list[NatsUser]:

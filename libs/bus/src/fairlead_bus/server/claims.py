@@ -23,7 +23,7 @@ from fairlead_bus.server.accounts import (
     SYSTEM,
     Account,
     NatsUser,
-    user_permissions,
+    heard_subjects,
 )
 from fairlead_bus.server.permissions import SHARES_OF_ALL, Grants, Share
 
@@ -52,12 +52,6 @@ class Signers(msgspec.Struct, frozen=True, kw_only=True):
     def key(self, name: str) -> str:
         """The public key of the signer of this name."""
         return public_key(self.seeds[name])
-
-
-def operator_token(signers: Signers) -> str:
-    """The operator's token, which names the system account."""
-    body = {"type": "operator", "version": 2, "system_account": signers.key(SYSTEM)}
-    return _signed(signers.seeds[OPERATOR], signers.key(OPERATOR), "fairlead", body)
 
 
 def system_account() -> Account:
@@ -101,12 +95,11 @@ def credentials(signers: Signers, account: Account, name: str, user_seed: str) -
     """
     key = public_key(user_seed)
     [grants] = [user.grants for user in account.users if user.name == name]
-    permitted = user_permissions(grants, key)
     body: dict[str, object] = {
         "type": "user",
         "version": 2,
-        "pub": {"allow": permitted["publish"]},
-        "sub": {"allow": permitted["subscribe"]},
+        "pub": {"allow": grants.publish},
+        "sub": {"allow": heard_subjects(grants, key)},
         "subs": _UNLIMITED,
         "data": _UNLIMITED,
         "payload": _UNLIMITED,
@@ -124,9 +117,11 @@ def operator_config(signers: Signers, tokens: Mapping[str, str], store: str) -> 
         tokens: the accounts' tokens, by their public keys.
         store: the directory in which the server keeps the tokens that it is handed.
     """
+    body = {"type": "operator", "version": 2, "system_account": signers.key(SYSTEM)}
+    operator = _signed(signers.seeds[OPERATOR], signers.key(OPERATOR), "fairlead", body)
     preload = json.dumps(dict(tokens), indent=2)
     return (
-        f"operator: {operator_token(signers)}\n"
+        f"operator: {operator}\n"
         f"system_account: {signers.key(SYSTEM)}\n"
         f"resolver: {{ type: full, dir: {json.dumps(store)}, allow_delete: true }}\n"
         f"resolver_preload: {preload}\n"

@@ -23,11 +23,15 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True):
     answers: bool = False
 
 
+def stream_names(wanted: topology.Topology) -> list[str]:
+    """The names of all streams, those under the buckets too."""
+    return [spec.name for spec in wanted.streams] + [bucket_stream(spec.name) for spec in wanted.buckets]
+
+
 def provisioner(clusters: list[str]) -> Grants:
     """Makes streams, buckets and the durables of these clusters, and changes their settings; reads and writes nothing in them."""
     wanted = topology.topology(clusters)
-    names = [spec.name for spec in wanted.streams] + [bucket_stream(spec.name) for spec in wanted.buckets]
-    made = [f"STREAM.{verb}.{name}" for name in names for verb in ("INFO", "CREATE", "UPDATE")]
+    made = [f"STREAM.{verb}.{name}" for name in stream_names(wanted) for verb in ("INFO", "CREATE", "UPDATE")]
     for durable in wanted.durables:
         name = f"{durable.stream}.{durable.name}"
         made += [f"CONSUMER.INFO.{name}", f"CONSUMER.CREATE.{name}.{durable.filter}"]
@@ -43,7 +47,8 @@ def operator() -> Grants:
             f"{subjects.ROOT}.ask.>",
             *_mirror(topology.STATE, subjects.state_filter()),
             *_mirror(topology.DECISION, subjects.decision_filter()),
-            *_read(topology.EVENT, subjects.event_filter()),
+            *_follow(topology.EVENT, subjects.event_filter()),
+            *_look(topology.EVENT),
             *_mirror(topology.DEAD, subjects.dead(">")),
             *_read_bucket(topology.POLICY),
             *_read_bucket(topology.MEMBERS),
@@ -179,11 +184,6 @@ def _follow(stream: str, filtered: str) -> list[str]:
     ]
 
 
-def _read(stream: str, filtered: str) -> list[str]:
-    """Subjects by which a user follows a filter and reads the last message of a subject."""
-    return [*_follow(stream, filtered), *_look(stream)]
-
-
 def _mirror(stream: str, filtered: str) -> list[str]:
     """A mirror: a feed that is asked for slice by slice. Of streams alone that have no durables, which it could ask, too."""
     return [
@@ -194,6 +194,7 @@ def _mirror(stream: str, filtered: str) -> list[str]:
 
 
 def _look(stream: str) -> list[str]:
+    """Subjects by which a user reads the last message of a subject, and sees how far a stream and its consumers are."""
     return [
         f"$JS.API.CONSUMER.INFO.{stream}.*",
         f"$JS.API.STREAM.INFO.{stream}",

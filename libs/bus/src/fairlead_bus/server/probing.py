@@ -23,7 +23,8 @@ from fairlead_bus.errors import (
     NobodyAnswersError,
 )
 from fairlead_bus.observer import BusTally
-from fairlead_bus.server.accounts import SERVICES, Account, NatsUser, user_permissions
+from fairlead_bus.server.accounts import SERVICES, Account, NatsUser, heard_subjects
+from fairlead_bus.server.permissions import stream_names
 from fairlead_contracts import subjects, topology
 
 EXPECTED_STREAM = {"Nats-Expected-Stream": "fairlead-check-none"}
@@ -76,9 +77,15 @@ async def find_faults(everybody: Sequence[Login]) -> list[str]:
 
 
 async def _faults_of(login: Login, everybody: Sequence[Login]) -> list[str]:
-    publishes, listens = _tried(everybody, "publish"), _tried(everybody, "subscribe")
-    publishes |= {f"$JS.API.STREAM.{verb}.{name}" for verb in ("PURGE", "DELETE") for name in _streams()}
+    streams = stream_names(topology.topology([]))
+    publishes = {
+        ".".join(SAMPLE if part in ("*", ">") else part for part in pattern.split("."))
+        for one in everybody
+        for pattern in one.user.grants.publish
+    }
+    publishes |= {f"$JS.API.STREAM.{verb}.{name}" for verb in ("PURGE", "DELETE") for name in streams}
     publishes |= {SAMPLE, "$JS.API.STREAM.NAMES"}
+    listens = {pattern for one in everybody for pattern in heard_subjects(one.user.grants, one.key)}
     listens |= {
         subjects.state_filter(),
         subjects.event_filter(),
@@ -92,45 +99,21 @@ async def _faults_of(login: Login, everybody: Sequence[Login]) -> list[str]:
             said = await _may_publish(bus, sorted(publishes))
     except (ConnectFailedError, OSError) as error:
         return [f"{login.user.name} is not let in: {error}"]
-    own = user_permissions(login.user.grants, login.key)
     return [
-        *_compared(login, "publish to", said, own["publish"]),
-        *_compared(login, "subscribe to", heard, own["subscribe"]),
+        *_compared(login, "publish to", said, login.user.grants.publish),
+        *_compared(login, "subscribe to", heard, heard_subjects(login.user.grants, login.key)),
     ]
 
 
-def _tried(everybody: Sequence[Login], verb: str) -> set[str]:
-    patterns = (
-        str(one)
-        for login in everybody
-        for one in _listed(user_permissions(login.user.grants, login.key)[verb])
-    )
-    if verb == "subscribe":
-        return set(patterns)
-    return {
-        ".".join(SAMPLE if part in ("*", ">") else part for part in pattern.split("."))
-        for pattern in patterns
-    }
-
-
-def _streams() -> list[str]:
-    wanted = topology.topology([])
-    return [spec.name for spec in wanted.streams] + [f"KV_{spec.name}" for spec in wanted.buckets]
-
-
-def _compared(login: Login, verb: str, found: dict[str, bool], granted: object) -> list[str]:
+def _compared(login: Login, verb: str, found: dict[str, bool], granted: Sequence[str]) -> list[str]:
     faults = []
     for subject, may in found.items():
-        should = any(covers(str(pattern), subject) for pattern in _listed(granted))
+        should = any(covers(pattern, subject) for pattern in granted)
         if may and not should:
             faults.append(f"too wide: {login.user.name} may {verb} {subject}")
         if should and not may:
             faults.append(f"missing: {login.user.name} may not {verb} {subject}")
     return faults
-
-
-def _listed(granted: object) -> list[object]:
-    return list(granted) if isinstance(granted, list) else []
 
 
 def covers(pattern: str, subject: str) -> bool:
