@@ -20,6 +20,7 @@ from nats.aio.msg import Msg
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Stored
 from fairlead_bus.streams.delivery import Delivery
+from fairlead_bus.work.turns import uncount
 
 LOOK_SECONDS = 0.01
 """Seconds between two questions which subjects hold messages, while some stand behind what was read: by so much is a
@@ -188,10 +189,7 @@ class Overtaking:
         return "" if taken is None or taken.brought is None else str(taken.brought.reply)
 
     def _forget(self, seq: int) -> None:
-        subject = self._taken.pop(seq).subject
-        self._counts[subject] -= 1
-        if not self._counts[subject]:
-            del self._counts[subject]
+        uncount(self._counts, self._taken.pop(seq).subject)
 
 
 def _as_delivery(stored: Stored) -> Delivery:

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -79,6 +79,13 @@ class Turns:
         self._lines.clear()
         self._count = self.bytes = 0
         return gone
+
+
+def uncount(counts: Counter[str], name: str) -> None:
+    """Counts one less of a name, and forgets a name of which none is left."""
+    counts[name] -= 1
+    if not counts[name]:
+        del counts[name]
 
 
 class Shares:

@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -26,7 +27,7 @@ from fairlead_bus.streams.delivery import Delivery, is_delivery, read_delivery
 from fairlead_bus.work.attempts import Attempts
 from fairlead_bus.work.overtaking import Overtaking
 from fairlead_bus.work.settling import ACK_SECONDS, Settling
-from fairlead_bus.work.turns import QueuedMessage, Shares, Turns
+from fairlead_bus.work.turns import QueuedMessage, Shares, Turns, uncount
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros
@@ -99,7 +100,7 @@ class Worker:
         durable: str,
         handle: Handle,
         parallel: int = 64,
-        line_of: LineOf | None = None,
+        line_of: LineOf = lambda _: "",
         share: int | None = None,
         overtaking: str | None = None,
         concerns: Callable[[Delivery], bool] | None = None,
@@ -125,7 +126,7 @@ class Worker:
         self._durable = durable
         self._handle = handle
         self._parallel = parallel
-        self._line_of = line_of or _one_line
+        self._line_of = line_of
         self._shares = Shares(share or parallel)
         self._concerns = concerns
         self._turns = Turns()
@@ -208,7 +209,6 @@ class Worker:
                 try:
                     await self._pull_and_handle()
                 finally:
-                    await self._unlisten()
                     await self._finish()
                     for aide in aides:
                         aide.cancel()
@@ -245,14 +245,9 @@ class Worker:
                 self._forget_pull()
             if self._outstanding == 0 and room >= self._batch and self._bus.connected:
                 await self._pull(self._batch)
-            await self._next_turn()
-
-    async def _next_turn(self) -> None:
-        try:
-            async with asyncio.timeout(SILENCE_SECONDS):
-                await self._turn.wait()
-        except TimeoutError:
-            return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    await self._turn.wait()
 
     async def _pull(self, batch: int) -> None:
         """Sends one request. It has a fresh inbox after each doubt: an old request whose inbox is gone gets nothing."""
@@ -279,11 +274,6 @@ class Worker:
         if subscription is not None and self._group is not None:
             self._group.create_task(self._bus.wire.unlisten(subscription))
         self._turn.set()
-
-    async def _unlisten(self) -> None:
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            await self._bus.wire.unlisten(subscription)
 
     def _on_message(self, message: Msg) -> None:
         self._heard = time.monotonic()
@@ -369,25 +359,18 @@ class Worker:
     def _finished(self, task: asyncio.Task[None]) -> None:
         waiting = self._busy.pop(task, None)
         if waiting is not None:
-            self._free_place(waiting)
+            uncount(self._serving, waiting.line)
         else:
             waiting = self._parked.pop(task, None)
         if waiting is not None and waiting.message.reply:
-            self._uncount_held(waiting.delivery.subject)
+            uncount(self._held, waiting.delivery.subject)
         self._fill_places()
-
-    def _uncount_held(self, subject: str) -> None:
-        self._held[subject] -= 1
-        if not self._held[subject]:
-            del self._held[subject]
-
-    def _free_place(self, waiting: QueuedMessage) -> None:
-        self._serving[waiting.line] -= 1
-        if not self._serving[waiting.line]:
-            del self._serving[waiting.line]
 
     async def _finish(self) -> None:
         """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await self._bus.wire.unlisten(subscription)
         self._stopping = True
         for waiting in self._turns.clear():
             self._settle(waiting.message, waiting.delivery, b"-NAK")
@@ -434,7 +417,7 @@ class Worker:
         assert task is not None  # noqa: S101 # a coroutine runs in a task
         del self._busy[task]
         self._parked[task] = waiting
-        self._free_place(waiting)
+        uncount(self._serving, waiting.line)
         self._fill_places()
         await _until_due(not_yet)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -458,8 +441,7 @@ class Worker:
     def _hand_back(self, message: Msg, delivery: Delivery) -> None:
         before = self._attempts.handed_back(delivery)
         self._bus.observer.count("worker.handed_back")
-        delay = pause_of(before) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
-        self._settle(message, delivery, b'-NAK {"delay": %d}' % int(delay * _NANO))
+        self._put_back(message, delivery, pause_of(before) * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
 
     async def _handle_once(self, message: Msg, delivery: Delivery, before: int) -> NotYetError | None:
         """Handles a message once, after so many tries; returns when to try again, None where it is settled."""
@@ -485,7 +467,7 @@ class Worker:
             if failures >= self._max_deliver:
                 await self._put_aside(message, delivery, repr(error))
             else:
-                self._put_back(message, delivery, failures)
+                self._put_back(message, delivery, _doubled(failures - 1, _LONGEST_DELAY))
         else:
             self._settle(message, delivery, b"+ACK")
             self._attempts.over(delivery)
@@ -499,9 +481,8 @@ class Worker:
         if reply:
             self._settling.put(reply, verdict)
 
-    def _put_back(self, message: Msg, delivery: Delivery, failures: int) -> None:
-        delay = _doubled(failures - 1, _LONGEST_DELAY)
-        self._settle(message, delivery, b'-NAK {"delay": %d}' % int(delay * _NANO))
+    def _put_back(self, message: Msg, delivery: Delivery, seconds: float) -> None:
+        self._settle(message, delivery, b'-NAK {"delay": %d}' % int(seconds * _NANO))
 
     async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
         """Publishes the dead letter, then ends the message. Killed in between, it does both again, under one Msg-Id."""
@@ -565,10 +546,6 @@ async def _until_due(not_yet: NotYetError) -> None:
         await asyncio.wait([not_yet.sooner], timeout=not_yet.seconds)
     finally:
         not_yet.sooner.cancel()
-
-
-def _one_line(_: str) -> str:
-    return ""
 
 
 class _DurableConfig(msgspec.Struct):
