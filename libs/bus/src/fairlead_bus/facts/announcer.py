@@ -76,16 +76,6 @@ class NoEndpoints:
         """See `RequestEndpoints`."""
 
 
-def nothing_happened(_: StateChange) -> Iterable[Outgoing]:
-    """The story of an owner that keeps an outbox of its own."""
-    return ()
-
-
-def nothing_is_missing() -> str | None:
-    """Says that nothing is missing: for an owner that knows everything as soon as it has said something."""
-    return None
-
-
 RESTATING: Mapping[str, str] = {RESTATED: "1"}
 
 
@@ -102,10 +92,10 @@ class Announcer:
         next_rev: Callable[[], int],
         clock: Callable[[], Micros],
         endpoints: RequestEndpoints | None = None,
-        story: Story = nothing_happened,
-        missing: Callable[[], str | None] = nothing_is_missing,
-        published: Callable[[list[int]], None] | None = None,
-        taken_over: Callable[[Mapping[str, State]], None] | None = None,
+        story: Story = lambda _: (),
+        missing: Callable[[], str | None] = lambda: None,
+        published: Callable[[list[int]], None] = lambda _: None,
+        taken_over: Callable[[Mapping[str, State]], None] = lambda _: None,
     ) -> None:
         """Say nothing yet, and nothing before the first `update`.
 
@@ -118,16 +108,18 @@ class Announcer:
             clock: the time now, for the mark.
             endpoints: opened and closed with the leadership.
             story: the events between what NATS has and what is. They are acked before the state that hides
-                the transition is sent, so that one is told even if this process dies in between.
+                the transition is sent, so that one is told even if this process dies in between. By default there are
+                none: of an owner that keeps an outbox of its own.
             missing: the reason for which not all there is was told. Without all, nothing is reconciled and no mark given.
+                By default nothing is missing: of an owner that knows everything as soon as it has said something.
             published: told which events of the outbox are acked.
             taken_over: told once in each epoch what stood on NATS when it began.
         """
         self._bus, self._leadership, self._cluster, self._wake = bus, leadership, cluster, wake
         self._next_rev, self._clock = next_rev, clock
         self._endpoints: RequestEndpoints = endpoints or NoEndpoints()
-        self._story, self._missing, self._published = story, missing, published
-        self._taken_over = taken_over
+        self._story, self._missing = story, missing
+        self._published, self._taken_over = published, taken_over
         self._repair = Repair(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
         self._publisher = Publisher(bus, acked=self._repair.foreign.wrote)
         self._events = Publisher(bus)
@@ -188,7 +180,10 @@ class Announcer:
         listening.add_done_callback(self._listening_ended)
         try:
             while not listening.done():
-                await self._wait_for_wake()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._wake.wait()
+                self._wake.clear()
                 await self._follow_leadership()
             await listening
         finally:
@@ -201,12 +196,6 @@ class Announcer:
         if not listening.cancelled():
             listening.exception()
         self._wake.set()
-
-    async def _wait_for_wake(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._wake.wait()
-        self._wake.clear()
 
     async def _follow_leadership(self) -> None:
         epoch = self._leadership.epoch
@@ -252,8 +241,7 @@ class Announcer:
         outbox, self._outbox = self._outbox, []
         if self._acked_epoch != epoch:
             self._acked_states, self._acked_epoch = compared.found, epoch
-            if self._taken_over is not None:
-                self._taken_over(compared.found)
+            self._taken_over(compared.found)
         # An object may be right on NATS while an event of it is missing: what was acked to us tells.
         wrong = compared.wrong | self._changed | differing(self._acked_states, self._truth)
         self._changed.clear()
@@ -336,7 +324,7 @@ class Announcer:
             self._outbox = outbox + self._outbox
             raise
         self._note_acked(steps)
-        if outbox and self._published is not None:
+        if outbox:
             self._published([event.seq for event in outbox])
 
     def _note_acked(self, steps: Iterable[StateChange]) -> None:

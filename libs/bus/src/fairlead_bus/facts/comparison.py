@@ -1,6 +1,7 @@
 """The state of one cluster on NATS, held against what its owner knows to be true."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 
 import msgspec
@@ -79,13 +80,12 @@ class Comparison:
         self.found.pop(subject, None)
         if message.headers is not None and is_deletion(message.headers):
             return
-        try:
+        state: State | None = None
+        with contextlib.suppress(ContractError):
             state = STATE.decode(message.data)
-        except ContractError:
-            self._note_forged(subject)
-            return
-        if not is_stated_at(subject, state) or state.epoch > self._epoch:
-            self._note_forged(subject)
+        if state is None or not is_stated_at(subject, state) or state.epoch > self._epoch:
+            self.forged.add(subject)
+            self.wrong.add(subject)
             return
         truth = self._truth.get(subject)
         if truth is not None and says(state, truth):
@@ -93,10 +93,6 @@ class Comparison:
         else:
             self.found[subject] = state
             self.wrong.add(subject)
-
-    def _note_forged(self, subject: str) -> None:
-        self.forged.add(subject)
-        self.wrong.add(subject)
 
 
 def differing(found: Mapping[str, State], truth: Mapping[str, State]) -> set[str]:
