@@ -306,10 +306,13 @@ def _refusal(error: _ApiError) -> JetStreamRefusedError | UnavailableError:
 
 
 def _stored(raw: _RawMessage) -> Stored:
+    block = base64.b64decode(raw.hdrs).decode("utf-8", "replace")
+    lines = block.split("\r\n")[1:]  # the first says `NATS/1.0`
+    pairs = (line.partition(":") for line in lines if line)
     return Stored(
         subject=raw.subject,
         payload=base64.b64decode(raw.data),
-        headers=parse_headers(base64.b64decode(raw.hdrs)),
+        headers={name.strip(): value.strip() for name, _, value in pairs},
         seq=raw.seq,
         at=_instant(raw.time),
     )
@@ -341,10 +344,3 @@ def _instant(text: str) -> Micros:
     whole, _, fraction = text.removesuffix("Z").partition(".")
     moment = datetime.fromisoformat(whole).replace(tzinfo=UTC)
     return from_datetime(moment) + int(fraction[:6].ljust(6, "0"))
-
-
-def parse_headers(block: bytes) -> dict[str, str]:
-    """The headers of a stored message: `NATS/1.0`, then `Name: value` a line."""
-    lines = block.decode("utf-8", "replace").split("\r\n")[1:]
-    pairs = (line.partition(":") for line in lines if line)
-    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead_bus.errors import ConnectFailedError, InvalidCredentialsError
 
-_SECRETS = frozenset({"password", "token", "url"})
+_SECRETS = frozenset({"password", "token"})
 
 
 @contextlib.contextmanager
@@ -167,14 +167,10 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _shown(name: str, value: object) -> object:
-    if name not in _SECRETS:
-        return value
-    return _without_userinfo(str(value)) if name == "url" else "***"
-
-
-def _without_userinfo(url: str) -> str:
-    """The URL without the password or token that it may carry before its `@`."""
+    """A setting without secrets: of a URL all but the password or token that it may carry before its `@`."""
+    if name != "url":
+        return "***" if name in _SECRETS else value
     return ",".join(
         f"{urlsplit(part).scheme}://***@{part.rpartition('@')[2]}" if "@" in part else part
-        for part in url.split(",")
+        for part in str(value).split(",")
     )

@@ -22,7 +22,13 @@ def assign(items: Sequence[str], replicas: Iterable[str]) -> dict[str, str]:
     wanted = sorted(set(items))
     most = math.ceil(len(wanted) / len(live))
     pairs = sorted(
-        ((_hash(item, replica), item, replica) for item in wanted for replica in live), reverse=True
+        (
+            # A zero byte between them: ("ab", "c") and ("a", "bc") are different pairs.
+            (blake2b(f"{item}\0{replica}".encode(), digest_size=8).digest(), item, replica)
+            for item in wanted
+            for replica in live
+        ),
+        reverse=True,
     )
     taken: dict[str, str] = {}
     load = dict.fromkeys(live, 0)
@@ -31,8 +37,3 @@ def assign(items: Sequence[str], replicas: Iterable[str]) -> dict[str, str]:
             taken[item] = replica
             load[replica] += 1
     return taken
-
-
-def _hash(item: str, replica: str) -> bytes:
-    # A zero byte between them: ("ab", "c") and ("a", "bc") are different pairs.
-    return blake2b(f"{item}\0{replica}".encode(), digest_size=8).digest()

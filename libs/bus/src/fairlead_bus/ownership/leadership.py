@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import MSG_ID
 from fairlead_bus.errors import BusError, RetryableBusError
-from fairlead_bus.streams.bucket import bucket_stream
+from fairlead_bus.streams.bucket import KV_DELETE, bucket_stream
 from fairlead_bus.streams.compare_and_swap import SwapRefusedError, new_msg_id, swap
 from fairlead_bus.streams.mirror import Mirror, is_deletion
 from fairlead_contracts.base.codec import to_json
@@ -20,11 +20,6 @@ TRUSTED_SECONDS = LEASE_SECONDS * 2 / 3
 """Seconds for which a leader trusts a renewal: it stops well before the server lets anybody else in."""
 _RETRY_SECONDS = 0.2
 _STEP_DOWN_SECONDS = 1.0
-_DELETED = {"KV-Operation": "DEL"}
-
-
-def _plain(lease: LeaderLease) -> LeaderLease:
-    return lease
 
 
 class Leadership:
@@ -45,7 +40,7 @@ class Leadership:
         cluster: str,
         replica: str,
         wake: asyncio.Event,
-        describe: Callable[[LeaderLease], LeaderLease] = _plain,
+        describe: Callable[[LeaderLease], LeaderLease] = lambda lease: lease,
     ) -> None:
         self._describe = describe
         self._bus = bus
@@ -165,7 +160,7 @@ class Leadership:
             return
         try:
             await self._bus.publish(
-                self._subject, b"", headers=_DELETED, expect_last=self._last, timeout=_STEP_DOWN_SECONDS
+                self._subject, b"", headers=KV_DELETE, expect_last=self._last, timeout=_STEP_DOWN_SECONDS
             )
         except BusError as error:
             self._bus.observer.note("leadership.not_released", cluster=self._cluster, error=str(error))

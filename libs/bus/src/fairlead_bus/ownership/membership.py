@@ -8,14 +8,13 @@ from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Ack
 from fairlead_bus.errors import BusError, RetryableBusError, WrongLastSequenceError
 from fairlead_bus.ownership.roster import Roster
-from fairlead_bus.streams.bucket import bucket_stream
+from fairlead_bus.streams.bucket import KV_DELETE, bucket_stream
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.members import RENEW_SECONDS, MemberLease
 from fairlead_contracts.subjects import kv_subject, member_key
 from fairlead_contracts.topology import LEASE_SECONDS, MEMBERS
 
 _LEAVE_SECONDS = 1.0
-_DELETED = {"KV-Operation": "DEL"}
 
 
 class Membership:
@@ -96,6 +95,6 @@ class Membership:
     async def _leave(self) -> None:
         """Gives the lease back: the others take over at once instead of when it expires."""
         try:
-            await self._bus.publish(self._subject, b"", headers=_DELETED, timeout=_LEAVE_SECONDS)
+            await self._bus.publish(self._subject, b"", headers=KV_DELETE, timeout=_LEAVE_SECONDS)
         except BusError as error:
             self._bus.observer.note("membership.not_left", error=str(error))

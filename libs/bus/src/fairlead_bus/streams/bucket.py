@@ -13,7 +13,8 @@ from fairlead_bus.streams.mirror import check_written, is_deletion
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.subjects import kv_subject
 
-_DELETED: Mapping[str, str] = {"KV-Operation": "DEL"}
+KV_DELETE: Mapping[str, str] = {"KV-Operation": "DEL"}
+"""The header of a key's delete, as every KV client knows it."""
 _BY = "Fairlead-By"
 _ATTEMPTS = 8
 """Tries to write over what stands, while others write too."""
@@ -120,7 +121,7 @@ class Bucket:
         Raises:
             WrongRevisionError: others wrote it again and again meanwhile.
         """
-        await self._over_what_stands(key, b"", _DELETED)
+        await self._over_what_stands(key, b"", KV_DELETE)
 
     async def newest_readable[T](self, key: str, read: Callable[[bytes], T]) -> Readable[T]:
         """The last value that can be read, as far back as the bucket keeps the key, and no further than a delete.

@@ -128,17 +128,12 @@ class Feed:
             self.broken = asyncio.get_running_loop().create_future()
             self.broken.set_exception(type(reason)(str(reason)))
             self.broken.exception()
-        self._drop_references()
-
-    def _drop_references(self) -> None:
-        """Drops references to whoever took the messages: a feed ends in cycles, which Python collects seldom.
-
-        The error that broke it holds the frames that it was raised through, and these hold the feed. Replays that ended
-        so kept whole clusters of jobs in memory for hours.
-        """
+        # Whoever took the messages is let go: a feed ends in cycles, which Python collects seldom. The error that broke it
+        # holds the frames that it was raised through, and these hold the feed. Replays that ended so kept whole clusters of
+        # jobs in memory for hours.
         self._forget_connection = lambda: None
         self._timer = self._subscription = None
-        self._deliver = _ignore
+        self._deliver = lambda _message, _seq: None
 
     def _config(self) -> Mapping[str, object]:
         common: dict[str, object] = {
@@ -277,7 +272,3 @@ class Feed:
             return
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(SILENCE_SECONDS / _LOOKS, self._watch_silence)
-
-
-def _ignore(message: Msg, seq: int) -> None:
-    """Takes what still comes after the end."""

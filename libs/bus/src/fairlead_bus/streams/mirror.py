@@ -53,12 +53,6 @@ class MirrorChanges[T](msgspec.Struct, frozen=True):
     complete: bool
 
 
-def _anywhere(subject: str, value: object, seq: int) -> bool:
-    """Accepts values that say nothing of where they stand."""
-    del subject, value, seq
-    return True
-
-
 class Mirror[T]:
     """The last value of each subject under a filter.
 
@@ -83,7 +77,7 @@ class Mirror[T]:
         codec: Decodes[T],
         wake: asyncio.Event,
         stamp: Callable[[T], RevisionStamp] | None = None,
-        belongs: Callable[[str, T, int], bool] = _anywhere,
+        belongs: Callable[[str, T, int], bool] = lambda _subject, _value, _seq: True,
         repeats: Callable[[T, T], bool] | None = None,
         remember: int = REMEMBERED_DELETES,
     ) -> None:
@@ -97,7 +91,7 @@ class Mirror[T]:
             wake: set when there is something to take.
             stamp: tells which of two values of a subject is the newer, where writers say so.
             belongs: whether a value may stand under a subject, with this stream sequence. Else whoever may write one
-                subject could state another's object there.
+                subject could state another's object there. By default all may: they say nothing of where they stand.
             repeats: whether a subject's value and the one after it say the same: the later one is kept, and wakes nobody.
                 By default each is news.
             remember: number of deletes that are remembered at most; never fewer than half as many.
@@ -267,7 +261,8 @@ class Mirror[T]:
         if headers is not None and is_deletion(headers):
             self._delete(subject, headers, seq)
         else:
-            fingerprint = _fingerprint(message.data, seq)
+            # Of both: the sequence alone is none, as a server that lost power gives some again.
+            fingerprint = hash((seq, message.data))
             if self._fingerprints.get(subject) == fingerprint:
                 self._note_readable(subject)
             else:
@@ -343,7 +338,10 @@ class Mirror[T]:
 
     def _delete(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
         before = self._tombstones.of(subject)
-        known = [_told_stamp(headers)]
+        epoch, _, rev = headers.get(STAMP, "").partition(".")
+        known: list[RevisionStamp | None] = []
+        if epoch.isdecimal() and rev.isdecimal():
+            known.append((int(epoch), int(rev)))
         if RESTATED not in headers:  # else what was known may be a stamp that its owner never gave
             known += [self._stamp_of(subject), before.stamp if before else None]
         self._drop(subject)
@@ -369,16 +367,6 @@ class Mirror[T]:
             kept = subject in self._values
             self._notes.note(f"mirror.{kind}", subject=subject, error=str(error), last_good_kept=kept)
         self._unreadable[subject] = str(error)
-
-
-def _fingerprint(payload: bytes, seq: int) -> int:
-    """The fingerprint of a message. Its sequence alone is none: a server that lost power gives some again."""
-    return hash((seq, payload))
-
-
-def _told_stamp(headers: Mapping[str, str]) -> RevisionStamp | None:
-    epoch, _, rev = headers.get(STAMP, "").partition(".")
-    return (int(epoch), int(rev)) if epoch.isdecimal() and rev.isdecimal() else None
 
 
 _READ_OUT_OF = "Nats-Stream"

@@ -43,7 +43,10 @@ class Tombstones:
         """The object's tombstone; None where nothing is remembered."""
         key = hash(subject)
         found = self._young.get(key) or self._old.get(key)
-        return None if found is None else _unpacked(found)
+        if found is None:
+            return None
+        seq, *stamp = (int(number) for number in found.split())
+        return Tombstone((stamp[0], stamp[1]) if stamp else None, seq)
 
     def bury(self, subject: str, tombstone: Tombstone) -> int:
         """Remembers a delete; returns how many others are forgotten for that."""
@@ -52,7 +55,9 @@ class Tombstones:
         if len(self._young) >= self._half:
             forgotten = len(self._old)
             self._young, self._old = {}, self._young
-        self._young[hash(subject)] = _packed(tombstone)
+        # As text: whoever may write a subject may give a stamp of any size.
+        numbers = (tombstone.seq, *(tombstone.stamp or ()))
+        self._young[hash(subject)] = b" ".join(b"%d" % number for number in numbers)
         return forgotten
 
     def forget(self, subject: str) -> None:
@@ -64,13 +69,3 @@ class Tombstones:
         """Forgets all deletes."""
         self._young.clear()
         self._old.clear()
-
-
-def _packed(tombstone: Tombstone) -> bytes:
-    """A tombstone as text: whoever may write a subject may give a stamp of any size."""
-    return b" ".join(b"%d" % number for number in (tombstone.seq, *(tombstone.stamp or ())))
-
-
-def _unpacked(packed: bytes) -> Tombstone:
-    seq, *stamp = (int(number) for number in packed.split())
-    return Tombstone((stamp[0], stamp[1]) if stamp else None, seq)
