@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from requests.utils import get_netrc_auth
 
-from fairlead_contracts.messages.job_traces import Span, TraceContext
-from fairlead_runtime.spans import ExportOutcome, Spans
+from fairlead_contracts.messages.job_traces import Span
+from fairlead_runtime.spans import ExportOutcome, Spans, otel_context
 
 QUEUED = 8192
 """Spans that wait to be sent; more are dropped and counted."""
@@ -23,7 +23,6 @@ _EVERY_MILLIS = 2000
 """Longest wait of a span for others, in milliseconds: spans that a killed process has not sent are lost, or
 told again by its successor. A request costs as much as fifteen of the spans in it."""
 _NANOS = 1000
-_SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 _SCOPE = InstrumentationScope("fairlead")
 
 
@@ -164,20 +163,14 @@ def _readable(span: Span, resource: Resource) -> ReadableSpan:
     """A span as the SDK hands it to exporters: its own tracers make ids by chance, and ours are hashes."""
     return ReadableSpan(
         span.name,
-        context=_context(span.context),
-        parent=None if span.parent is None else _context(span.parent),
+        context=otel_context(span.context),
+        parent=None if span.parent is None else otel_context(span.parent),
         resource=resource,
         attributes=span.attributes,
-        links=[trace.Link(_context(link)) for link in span.links],
+        links=[trace.Link(otel_context(link)) for link in span.links],
         kind=trace.SpanKind.INTERNAL,
         status=trace.Status(trace.StatusCode.ERROR, span.error) if span.error else trace.Status(),
         start_time=span.start * _NANOS,
         end_time=span.end * _NANOS,
         instrumentation_scope=_SCOPE,
-    )
-
-
-def _context(context: TraceContext) -> trace.SpanContext:
-    return trace.SpanContext(
-        int(context.trace_id, 16), int(context.span_id, 16), is_remote=False, trace_flags=_SAMPLED
     )

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Literal, Self
 
+from opentelemetry import trace
+
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.job_traces import Attributes, Span, TraceContext, new_trace
 
@@ -115,3 +117,13 @@ class Spans:
             return False
         self._room -= 1.0
         return True
+
+
+def otel_context(context: TraceContext) -> trace.SpanContext:
+    """The context of a kept span as OpenTelemetry has it."""
+    return trace.SpanContext(
+        int(context.trace_id, 16),
+        int(context.span_id, 16),
+        is_remote=False,
+        trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
+    )

@@ -15,7 +15,7 @@ from opentelemetry import trace
 
 from fairlead_contracts.messages.job_traces import TraceContext
 from fairlead_runtime.settings import ServiceSettings
-from fairlead_runtime.spans import Spans
+from fairlead_runtime.spans import Spans, otel_context
 
 _NO_SPAN = contextlib.nullcontext()
 
@@ -92,11 +92,5 @@ def within(context: TraceContext | None) -> contextlib.AbstractContextManager[No
 
 @contextlib.contextmanager
 def _inside(context: TraceContext) -> Iterator[None]:
-    current = trace.SpanContext(
-        int(context.trace_id, 16),
-        int(context.span_id, 16),
-        is_remote=False,
-        trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
-    )
-    with trace.use_span(trace.NonRecordingSpan(current)):
+    with trace.use_span(trace.NonRecordingSpan(otel_context(context))):
         yield
