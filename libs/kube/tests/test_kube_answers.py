@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from fairlead_kube.connection.answers import error_of, read_status
 from fairlead_kube.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -19,6 +18,8 @@ from fairlead_kube.errors import (
     StatusError,
     ThrottledError,
     UnauthorizedError,
+    error_of,
+    read_status,
 )
 
 

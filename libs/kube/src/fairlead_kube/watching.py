@@ -7,8 +7,7 @@ import random
 
 import msgspec
 
-from fairlead_kube.connection.answers import error_of
-from fairlead_kube.errors import ExpiredError, KubeError, MalformedAnswerError, Status
+from fairlead_kube.errors import ExpiredError, KubeError, MalformedAnswerError, Status, error_of
 from fairlead_kube.kinds.objects import KubeStruct, ObjectMeta
 
 SHORTEST_WATCH, LONGEST_WATCH = 240, 300

@@ -90,7 +90,9 @@ class ExecPlugin:
         """
         refused = self._given if renew else None
         async with self._one_at_a_time:
-            if self._given is None or self._given is refused or self._has_expired(self._given):
+            until = None if self._given is None else self._given.expiration_timestamp
+            expired = until is not None and until.timestamp() <= self._clock()
+            if self._given is None or self._given is refused or expired:
                 before = "" if self._given is None else self._given.client_certificate_data
                 self._given = await self._run()
                 if self._given.client_certificate_data != before:
@@ -115,10 +117,6 @@ class ExecPlugin:
                 raise CredentialsError(
                     f"the credential plugin's certificate cannot be used: {error}"
                 ) from error
-
-    def _has_expired(self, given: ExecStatus) -> bool:
-        until = given.expiration_timestamp
-        return until is not None and until.timestamp() <= self._clock()
 
     async def _run(self) -> ExecStatus:
         settings = self._settings

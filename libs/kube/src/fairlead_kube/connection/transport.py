@@ -9,11 +9,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 import aiohttp
 from yarl import URL
 
-from fairlead_kube.connection.answers import error_of, read_status
 from fairlead_kube.connection.credentials import SignsIn, sign_in, tls_context
 from fairlead_kube.connection.exec_plugin import ExecPlugin
 from fairlead_kube.connection.kubeconfig import Access
-from fairlead_kube.errors import TimedOutError, UnreachableError
+from fairlead_kube.errors import TimedOutError, UnreachableError, error_of, read_status
 from fairlead_kube.settings import KubeSettings
 
 JSON = "application/json"
@@ -141,7 +140,7 @@ class Transport:
             timeout: seconds for the whole request; None for those of the settings.
 
         Raises:
-            StatusError: the server refused; see `answers.error_of`.
+            StatusError: the server refused; see `errors.error_of`.
             UnreachableError: no connection, or it broke.
             TimedOutError: no answer in time.
             CredentialsError: nothing to sign in with.
