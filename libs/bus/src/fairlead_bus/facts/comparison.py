@@ -9,7 +9,6 @@ from nats.aio.msg import Msg
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.errors import JetStreamNotFoundError, NotProvisionedError, ReplayBrokenError
-from fairlead_bus.streams.catching_up import CatchingUp
 from fairlead_bus.streams.feed import Feed
 from fairlead_bus.streams.mirror import is_deletion
 from fairlead_contracts import subjects, topology
@@ -61,7 +60,7 @@ class Comparison:
         feed = Feed(self._bus, stream=topology.STATE, subject=filtered, deliver=self._judge, sliced=True)
         try:
             async with feed, asyncio.timeout(REPLAY_SECONDS):
-                await CatchingUp(self._bus, stream=topology.STATE, filter=filtered).until(feed)
+                await feed.catch_up()
         except TimeoutError as error:
             text = f"the state of {self._cluster} was not replayed in {REPLAY_SECONDS} s"
             raise ReplayBrokenError(text) from error

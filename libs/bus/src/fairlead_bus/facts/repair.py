@@ -13,7 +13,6 @@ from fairlead_bus.errors import JetStreamNotFoundError, RetryableBusError
 from fairlead_bus.facts.foreign_writes import ForeignWrites
 from fairlead_bus.observer import SparingNotes
 from fairlead_bus.ownership.leadership import Leadership
-from fairlead_bus.streams.catching_up import CatchingUp
 from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects, topology
 
@@ -76,7 +75,7 @@ class Audit:
             sliced=True,
         )
         async with feed:
-            await CatchingUp(self._bus, stream=self._stream, filter=self._filter).until(feed)
+            await feed.catch_up()
         return unshown & self._said()
 
 

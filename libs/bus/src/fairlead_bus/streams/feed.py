@@ -20,8 +20,8 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from fairlead_bus.connection.bus import Bus
-from fairlead_bus.connection.jetstream import API_TIMEOUT_SECONDS, ConsumerFacts
-from fairlead_bus.errors import ClosedError, JetStreamNotFoundError, ReplayBrokenError
+from fairlead_bus.connection.jetstream import API_TIMEOUT_SECONDS, ConsumerFacts, Stored
+from fairlead_bus.errors import AnswerTimeoutError, ClosedError, JetStreamNotFoundError, ReplayBrokenError
 from fairlead_bus.streams.delivery import is_delivery
 
 HEARTBEAT_SECONDS = 1.0
@@ -44,6 +44,10 @@ _GONE_SECONDS = 5.0
 _UNASKED_SECONDS = 30.0
 """Seconds for which the server keeps a consumer that nobody hears, or that nobody asks for more: a reader may stand
 still."""
+
+LAST_LOOK_SECONDS = 0.5
+"""Seconds between two looks at the last message while catching up: the last one known may expire before it is delivered,
+and then nothing would tell that all came."""
 
 LAST_PER_SUBJECT: Mapping[str, object] = {"deliver_policy": "last_per_subject"}
 NEW: Mapping[str, object] = {"deliver_policy": "new"}
@@ -99,7 +103,9 @@ class Feed:
 
     async def __aenter__(self) -> Self:
         self._inbox = self._bus.wire.new_inbox()
-        self._forget_connection = self._bus.on_connection(self._on_connection)
+        self._forget_connection = self._bus.on_connection(
+            lambda up: self.abandon("reconnected" if up else "disconnected")
+        )
         self._watch_silence()
         try:
             self._subscription = await self._bus.wire.listen_inline(self._inbox, self._on_message)
@@ -197,6 +203,43 @@ class Feed:
         self._awaited_seq = _NOT_AWAITED
         self.check()
 
+    async def catch_up(self) -> None:
+        """Returns when everything that stood at some instant since the feed began is processed.
+
+        The criterion: the delivered sequence, read first, is not below the last one of the filter, read after. The order of
+        the two reads matters, and neither may come from a replica.
+
+        Trap: on a busy machine an answer may take longer than anybody waits for one. It is asked for again; only the
+        feed says that the replay is worth nothing any more.
+
+        Raises:
+            ReplayBrokenError: the feed broke, or the server knows it or its stream no more.
+        """
+        last: Stored | None = None
+        while True:
+            try:
+                last = last or await self._last()
+                if last is not None:
+                    await self.reach(last.seq, within=LAST_LOOK_SECONDS)
+                delivered = (await self.position()).delivered.stream_seq
+                last = await self._last()
+            except AnswerTimeoutError:
+                self._bus.observer.count("mirror.late_answers")
+                self.check()
+                continue
+            self.check()
+            if last is None or last.seq <= delivered:
+                break
+        if last is not None:
+            await self.reach(last.seq)
+
+    async def _last(self) -> Stored | None:
+        try:
+            return await self._bus.last(self._stream, self._subject)
+        except JetStreamNotFoundError as error:
+            # Whether it is missing for good is judged before each replay.
+            raise ReplayBrokenError(f"the stream has gone: {error}") from error
+
     def check(self) -> None:
         """Raises the reason once the feed is broken."""
         if self.broken.done():
@@ -259,9 +302,6 @@ class Feed:
         self._outstanding -= int(headers.get("Nats-Pending-Messages", 0))
         while self._outstanding <= SLICE:
             await self._ask_for(SLICE)
-
-    def _on_connection(self, up: bool) -> None:  # noqa: FBT001 - the listener's form
-        self.abandon("reconnected" if up else "disconnected")
 
     def _watch_silence(self) -> None:
         """Trap: a consumer lost with its server's memory is silent; only missing heartbeats tell."""

@@ -18,7 +18,6 @@ from fairlead_bus.errors import (
     RetryableBusError,
 )
 from fairlead_bus.observer import SparingNotes
-from fairlead_bus.streams.catching_up import CatchingUp
 from fairlead_bus.streams.feed import Feed
 from fairlead_bus.streams.tombstones import RevisionStamp, Tombstone, Tombstones
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
@@ -120,7 +119,6 @@ class Mirror[T]:
         self._unreadable: dict[str, str] = {}
         self._notes = SparingNotes(bus.observer)
         self._create_seconds = cycle(_CREATE_SECONDS)
-        self._catching_up = CatchingUp(bus, stream=stream, filter=filter)
         self.complete = False
         """Whether `values` holds everything that stood when the last replay ended, and all changes since."""
         self.seq = 0
@@ -200,7 +198,7 @@ class Mirror[T]:
             self._create_seconds = cycle(_CREATE_SECONDS)
             try:
                 async with asyncio.timeout(REPLAY_SECONDS):
-                    await self._catching_up.until(feed)
+                    await feed.catch_up()
             except TimeoutError as error:
                 raise ReplayBrokenError(f"no end within {REPLAY_SECONDS} s") from error
             self._sweep(feed.seq)
