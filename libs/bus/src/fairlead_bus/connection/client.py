@@ -39,26 +39,15 @@ class UnbufferedClient(Client):
         self._sinks: dict[int, Sink] = {}
 
     @property
-    def server_id(self) -> str:
-        """Id of the server; a standalone server takes a new one at each start."""
-        return str(self._server_info.get("server_id", ""))
+    def incarnation(self) -> str:
+        """Name of the cluster that the server belongs to; of a standalone server its id, which is new at each start."""
+        return str(self._server_info.get("cluster") or self._server_info.get("server_id", ""))
 
     @property
     def server_release(self) -> tuple[int, ...]:
         """Major and minor number of the server's version."""
         found = re.match(r"(\d+)\.(\d+)", str(self._server_info.get("version", "")))
         return tuple(int(number) for number in found.groups()) if found else ()
-
-    @property
-    def cluster_name(self) -> str | None:
-        """Name of the cluster that the server belongs to; None for a lone server."""
-        name = self._server_info.get("cluster")
-        return str(name) if name else None
-
-    @property
-    def inbox_prefix(self) -> str:
-        """The beginning of our inboxes."""
-        return self._inbox_prefix.decode()
 
     async def _attempt_reconnect(self) -> None:
         """Reconnects; what was not sent by now is dropped.

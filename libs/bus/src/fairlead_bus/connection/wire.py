@@ -94,7 +94,7 @@ class Wire:
     def _came_up(self) -> None:
         # The incarnation moves together with `connected`, never before: who captured it, reconciled and then publishes
         # a mark either still has the same connection or is refused.
-        self.incarnation = self._client.cluster_name or self._client.server_id
+        self.incarnation = self._client.incarnation
         self.connected = True
         self._noted.clear()
         self._up.set()

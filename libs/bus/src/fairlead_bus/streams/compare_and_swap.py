@@ -4,18 +4,14 @@ import secrets
 from collections.abc import Callable
 
 from fairlead_bus.connection.bus import Bus
-from fairlead_bus.connection.jetstream import MSG_ID, Stored
+from fairlead_bus.connection.jetstream import MSG_ID
 from fairlead_bus.errors import FatalBusError, PublishUncertainError, WrongLastSequenceError
 
 ATTEMPTS = 3
 
 
 class SwapRefusedError(FatalBusError):
-    """The subject's last message is neither the expected one nor ours; `found` is what stands there."""
-
-    def __init__(self, subject: str, found: Stored | None) -> None:
-        super().__init__(f"{subject} was written by somebody else")
-        self.found = found
+    """The subject's last message is neither the expected one nor ours."""
 
 
 def new_msg_id(owner: str) -> str:
@@ -70,5 +66,5 @@ async def swap(
         if found and is_ours(found_id):
             expected = found.seq
         elif (found.seq if found else 0) != expected:
-            raise SwapRefusedError(subject, found)
+            raise SwapRefusedError(f"{subject} was written by somebody else")
     raise PublishUncertainError(f"no ack for {subject} in {ATTEMPTS} attempts")
