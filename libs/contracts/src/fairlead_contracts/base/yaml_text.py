@@ -318,7 +318,9 @@ class _Builder:
         else:
             holder.key = self._key(value, event)
             holder.named = True
-            self._once(holder, event)
+            if first := holder.lines.get(holder.key):  # YAML 1.2, 3.2.1.1, has keys unique
+                self._tell(event, str(holder.key), f"key {holder.key!r} is given in line {first} already")
+            holder.lines[holder.key] = 0 if event.start_mark is None else event.start_mark.line + 1
 
     def _set(self, holder: _Collection, value: object) -> None:
         if holder.key is _MERGES:
@@ -333,12 +335,6 @@ class _Builder:
         if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
             return _MERGES
         return key
-
-    def _once(self, holder: _Collection, event: yaml.Event) -> None:
-        """Tells of a key that its mapping has already: YAML 1.2, 3.2.1.1, has keys unique."""
-        if first := holder.lines.get(holder.key):
-            self._tell(event, str(holder.key), f"key {holder.key!r} is given in line {first} already")
-        holder.lines[holder.key] = 0 if event.start_mark is None else event.start_mark.line + 1
 
     def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
         if event.tag not in _TAGS:

@@ -100,14 +100,14 @@ def _told_of() -> tuple[tuple[str, str, object], ...]:
     """
     fields = msgspec.structs.fields(Submission)
     return tuple(
-        (field.name, field.encode_name, _default_of(field)) for field in fields if field.name != "traceparent"
+        (
+            field.name,
+            field.encode_name,
+            field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory(),
+        )
+        for field in fields
+        if field.name != "traceparent"
     )
-
-
-def _default_of(field: msgspec.structs.FieldInfo) -> object:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return field.default_factory()
-    return field.default
 
 
 class _Body(msgspec.Struct, kw_only=True, rename={"job_class": "class"}):
@@ -266,14 +266,13 @@ def _object(payload: bytes) -> dict[str, msgspec.Raw]:
         return _raw_object.decode(payload)
     except msgspec.ValidationError as error:
         raise MalformedError("the body must be a JSON object") from error
-    except _ERRORS as error:
-        raise MalformedError(f"the body is not valid JSON: {_what_is_wrong(error)}") from error
-
-
-def _what_is_wrong(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"its text must be in UTF-8 (byte {error.start})"
-    return str(error).removeprefix("JSON is malformed: ")
+    except UnicodeDecodeError as error:
+        raise MalformedError(
+            f"the body is not valid JSON: its text must be in UTF-8 (byte {error.start})"
+        ) from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        why = str(error).removeprefix("JSON is malformed: ")
+        raise MalformedError(f"the body is not valid JSON: {why}") from error
 
 
 def _body_in(payload: bytes) -> _Body:

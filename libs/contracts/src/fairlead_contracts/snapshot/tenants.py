@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree, inner_nodes
+from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree
 from fairlead_contracts.policyfile.validate import check_weight
 from fairlead_contracts.snapshot.types import SnapshotTenant, WrittenTenant
 from fairlead_contracts.snapshot.values import SnapshotValues
@@ -60,8 +60,9 @@ class TenantChecks:
         if tenant.unlisted:
             self._check_unlisted(at, tenant)
         past = self._values.amounts(("tenants", at, "past_use"), tenant.past_use)
-        if any(past.values()):
-            self._check_past_use(at, tenant)
+        if any(past.values()) and self._policy is not None and self._policy.half_life_hours is None:
+            reason = "past use counts only by a half-life: set half_life_hours in the policy"
+            self._values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
         return SnapshotTenant(
             name=tenant.name,
             weight=tenant.weight,
@@ -83,15 +84,10 @@ class TenantChecks:
                     ("tenants", at, key), value, "must be left out: an unlisted tenant has none"
                 )
 
-    def _check_past_use(self, at: int, tenant: WrittenTenant) -> None:
-        if self._policy is not None and self._policy.half_life_hours is None:
-            reason = "past use counts only by a half-life: set half_life_hours in the policy"
-            self._values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
-
     def check_tree(self) -> None:
         """The tree as a whole: the snapshot's word on a parent counts before the policy's."""
         parents, pools = _parents_and_pools(self._policy, self._written)
-        self.inner = inner_nodes(parents)
+        self.inner = {parent for parent in parents.values() if parent is not None}
         self._tell(check_tree(parents, self.names), "parent", parents)
         self._tell(check_pools_of_tree(parents, pools), "pool", pools)
 
