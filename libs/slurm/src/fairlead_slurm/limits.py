@@ -4,13 +4,12 @@ import re
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import MINUTE, Micros
 from fairlead_slurm.cluster import lines_with
 from fairlead_slurm.quantities import tres
 
 _USED = re.compile(r"\([^)]*\)")
 _UNLIMITED = "N"
-_MINUTE = 60 * 1_000_000
 
 
 class AllowedAmounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +72,7 @@ def _limits(words: dict[str, str]) -> AllowedAmounts:
         group=_amounts(words.get("GrpTRES", "")),
         job=_amounts(words.get("MaxTRESPJ", "")),
         node=_amounts(words.get("MaxTRESPN", "")),
-        wall=None if wall is None else wall * _MINUTE,
+        wall=None if wall is None else wall * MINUTE,
         jobs=min((count for count in counts if count is not None), default=None),
     )
 

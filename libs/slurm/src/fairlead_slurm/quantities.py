@@ -4,17 +4,16 @@ import re
 from decimal import Decimal
 from functools import lru_cache
 
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_slurm.errors import UnreadableError
 
 _MEBI = 1024**2
-_MEMORY_UNITS = {"": _MEBI, "K": 1024, "M": _MEBI, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)")
 _COUNT_UNITS = {"": 1, "K": 1024, "M": _MEBI, "G": 1024**3, "T": 1024**4, "P": 1024**5}
+_MEMORY_UNITS = _COUNT_UNITS | {"": _MEBI}
 _THOUSANDTHS = 1000
 _LIMIT = re.compile(r"(?:([0-9]+)-)?(?:([0-9]+):)?([0-9]+):([0-9]+)")
-_SECOND = 1_000_000
 
 
 @lru_cache(maxsize=4096)
@@ -58,7 +57,7 @@ def gres(text: str) -> dict[str, int]:
 @lru_cache(maxsize=8192)
 def instant(text: str) -> Micros | None:
     """An instant from seconds since the epoch (SLURM_TIME_FORMAT=%s); None for `N/A`, `NONE`, `Unknown`."""
-    return int(text) * _SECOND if text.isdecimal() else None
+    return int(text) * SECOND if text.isdecimal() else None
 
 
 @lru_cache(maxsize=1024)
@@ -68,4 +67,4 @@ def duration(text: str) -> Micros | None:
     if found is None:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * _SECOND
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * SECOND

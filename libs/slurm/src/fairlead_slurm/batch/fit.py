@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from fairlead_contracts.base.instants import SECOND
 from fairlead_slurm.batch.limits import beyond_limits
 from fairlead_slurm.batch.options import BatchOption, Remark
 from fairlead_slurm.batch.pods import PodSite, unfit_for_pods
@@ -17,7 +18,6 @@ from fairlead_slurm.cluster import SlurmNode, SlurmPartition
 from fairlead_slurm.limits import AccountLimits
 
 _THOUSANDTHS = 1000
-_SECOND = 1_000_000
 _CLOSED = ("DRAIN", "INACTIVE")
 
 
@@ -108,12 +108,13 @@ def _time(given: Given, partition: SlurmPartition) -> Iterator[Remark]:
     if "time" not in given or partition.max_time is None:
         return
     wanted = seconds(given["time"].value)
-    most = partition.max_time // _SECOND
+    most = partition.max_time // SECOND
     if wanted is None or wanted > most:
+        days, rest = divmod(most, 86_400)
         yield Remark(
             line=given["time"].line,
             says=f"--time={given['time'].value} is more than partition {partition.name} gives",
-            mend=f"At most {_shown(most)}.",
+            mend=f"At most {days}-{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}.",
         )
 
 
@@ -158,8 +159,3 @@ def _has(node: SlurmNode, resource: str) -> int:
     if resource == "mem":
         return node.resources.get("mem", 0)
     return node.gres.get(resource, 0)
-
-
-def _shown(seconds: int) -> str:
-    days, rest = divmod(seconds, 86_400)
-    return f"{days}-{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"

@@ -7,6 +7,7 @@ not told: then a limit of an association counts only where no QOS says otherwise
 
 from collections.abc import Iterator, Sequence
 
+from fairlead_contracts.base.instants import SECOND
 from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.batch.values import seconds
 from fairlead_slurm.batch.wants import Given, amount_in_words, line_of, of_each_node, of_the_job, value_of
@@ -14,7 +15,6 @@ from fairlead_slurm.cluster import SlurmPartition
 from fairlead_slurm.limits import AccountLimits, AllowedAmounts, Association
 
 _THOUSANDTHS = 1000
-_SECOND = 1_000_000
 
 
 def beyond_limits(
@@ -82,7 +82,7 @@ def _beyond(
         yield Remark(line=line_of(given, "account", "qos"), says=f"{name} may run no jobs")
     wanted = seconds(given["time"].value) if "time" in given else None
     if limits.wall is not None and all(one.wall is None for one in over):
-        most = limits.wall // _SECOND
+        most = limits.wall // SECOND
         if "time" in given and (wanted is None or wanted > most):
             yield Remark(
                 line=given["time"].line,
@@ -99,13 +99,10 @@ def _beyond(
         for want in wants:
             if want.resource not in most_of or any(want.resource in other for other in others):
                 continue
-            most = _amount_of(want.resource, most_of[want.resource])
+            limit = most_of[want.resource]
+            most = limit if want.resource == "mem" else limit // _THOUSANDTHS
             if want.amount > most:
                 yield Remark(
                     line=want.line,
                     says=f"{amount_in_words(want.resource, want.amount)}: {name} may have {amount_in_words(want.resource, most)} {words}",
                 )
-
-
-def _amount_of(resource: str, limit: int) -> int:
-    return limit if resource == "mem" else limit // _THOUSANDTHS

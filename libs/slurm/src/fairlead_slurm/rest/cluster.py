@@ -2,12 +2,11 @@
 
 import msgspec
 
+from fairlead_contracts.base.instants import MINUTE
 from fairlead_slurm.cluster import SlurmNode, SlurmPartition, is_usable, untracked
 from fairlead_slurm.errors import UnreadableError
 from fairlead_slurm.quantities import gres, tres
 from fairlead_slurm.rest.forms import RestWords, words
-
-_MINUTE = 60 * 1_000_000
 
 
 class _RestNode(msgspec.Struct, frozen=True):
@@ -88,4 +87,4 @@ def _decoded[T](document: bytes, form: type[T]) -> T:
 
 def _limit(minutes: int | None) -> int | None:
     """A limit in microseconds; -1 stands for none."""
-    return minutes * _MINUTE if minutes is not None and minutes > 0 else None
+    return minutes * MINUTE if minutes is not None and minutes > 0 else None

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import MINUTE, SECOND, Micros
 from fairlead_slurm.errors import UnreadableError
 from fairlead_slurm.queue import LONGEST_TEXT, Reading, SlurmJob, joined, resources_of
 from fairlead_slurm.rest.forms import Number, RestWords, number, words
 
-_SECOND = 1_000_000
 _FLAGS = (
     "COMPLETING", "STAGE_OUT", "CONFIGURING", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT",
     "STOPPED", "REVOKED", "RESV_DEL_HOLD", "SIGNALING",
@@ -125,11 +124,11 @@ def _job(record: _JobRecord, array: int, task: int | None) -> SlurmJob:
         user=record.user_name,
         partitions=tuple(record.partition.split(",")),
         qos=record.qos,
-        submitted=submitted * _SECOND,
+        submitted=submitted * SECOND,
         started=_instant(record.start_time),
         ends=None if _ends_unknown(state, minutes) else _instant(record.end_time),
         eligible=_instant(record.eligible_time),
-        time_limit=None if minutes is None else minutes * 60 * _SECOND,
+        time_limit=None if minutes is None else minutes * MINUTE,
         restarts=number(record.restart_cnt) or 0,
         nodes=nodes or 0,
         resources=resources_of(record.tres_alloc_str or record.tres_req_str, *asked),
@@ -173,4 +172,4 @@ def _nice(told: int) -> int:
 
 
 def _instant(told: Number) -> Micros | None:
-    return (number(told) or 0) * _SECOND or None
+    return (number(told) or 0) * SECOND or None

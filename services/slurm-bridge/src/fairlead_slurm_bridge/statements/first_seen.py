@@ -4,10 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_slurm import SlurmJob
-
-_SECOND = 1_000_000
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,17 +56,17 @@ class FirstSeen:
 
     def _is_another(self, job: SlurmJob, known: Micros) -> bool:
         """Whether the number is another job's by now: nothing but a requeue moves a submit time."""
-        return job.restarts == 0 and known - known % _SECOND != job.submitted
+        return job.restarts == 0 and known - known % SECOND != job.submitted
 
     def _instant(self, submitted: Micros) -> Micros:
         last = self._last.get(submitted)
-        given = submitted if last is None else min(last + 1, submitted + _SECOND - 1)
+        given = submitted if last is None else min(last + 1, submitted + SECOND - 1)
         self._note(given)
         return given
 
     def _note(self, since: Micros) -> None:
-        second = since - since % _SECOND
+        second = since - since % SECOND
         self._last[second] = max(since, self._last.get(second, since))
-        if len(self._last) > 2 * len(self._since) + _SECOND // 1000:
-            kept = {since - since % _SECOND for since in self._since.values()}
+        if len(self._last) > 2 * len(self._since) + SECOND // 1000:
+            kept = {since - since % SECOND for since in self._since.values()}
             self._last = {second: last for second, last in self._last.items() if second in kept}
