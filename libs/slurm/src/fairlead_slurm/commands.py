@@ -76,7 +76,8 @@ class Commands:
         """The output as `output` has it, byte for byte."""
         ended = await self.run(program, *arguments)
         if ended.code != 0:
-            raise CommandFailedError(f"{program} {_shown(arguments)}: {ended.errors.strip() or ended.code}")
+            shown = " ".join(argument[:80] for argument in arguments[:4])
+            raise CommandFailedError(f"{program} {shown}: {ended.errors.strip() or ended.code}")
         return ended.out
 
     async def run(self, program: str, *arguments: str, given: str = "") -> CommandOutput:
@@ -163,7 +164,3 @@ def _environment(given: Mapping[str, str], conf: Path | None) -> dict[str, str]:
 def _identity(token: str) -> dict[str, str]:
     """The variable that names us to Slurm (https://slurm.schedmd.com/jwt.html), unread by other users."""
     return {"SLURM_JWT": token}
-
-
-def _shown(arguments: Sequence[str]) -> str:
-    return " ".join(argument[:80] for argument in arguments[:4])

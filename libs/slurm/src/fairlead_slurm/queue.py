@@ -212,7 +212,7 @@ def joined(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
         else:
             found.append(job)
     for leader, parts in by_leader.items():
-        parts.sort(key=_number)
+        parts.sort(key=lambda job: job.number)
         if parts[0].number == leader:  # else it ended, and slurmctld forgets part after part
             found.append(_whole(parts))
     return found
@@ -232,10 +232,6 @@ def _whole(parts: list[SlurmJob]) -> SlurmJob:
         dependency=next((part.dependency for part in parts if part.dependency), ""),
         parts=tuple(part.id for part in parts[1:]),
     )
-
-
-def _number(job: SlurmJob) -> int:
-    return job.number
 
 
 @lru_cache(maxsize=4096)

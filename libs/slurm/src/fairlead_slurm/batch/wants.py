@@ -44,7 +44,9 @@ def of_all_nodes(given: Given) -> list[BatchWant]:
 def of_a_node(given: Given, nodes: int) -> list[BatchWant]:
     """The least amounts that some node has to have."""
     each = count(value_of(given, "cpus-per-task"))
-    spread = math.ceil(count(value_of(given, "ntasks")) / nodes) if _is_exact(given) else 1
+    stated = value_of(given, "nodes")
+    is_exact = stated.isdecimal() and stated != "0"  # else tasks may spread over more nodes
+    spread = math.ceil(count(value_of(given, "ntasks")) / nodes) if is_exact else 1
     tasks = 1 if "overcommit" in given else max(count(value_of(given, "ntasks-per-node")), spread)
     cpus = each * tasks
     wants = [BatchWant("cpu", cpus, line_of(given, "cpus-per-task", "ntasks-per-node", "ntasks"))]
@@ -56,12 +58,6 @@ def of_a_node(given: Given, nodes: int) -> list[BatchWant]:
     counted = gres(value_of(given, "gres")) | gpus(value_of(given, "gpus-per-node"))
     line = line_of(given, "gpus-per-node", "gres")
     return wants + [BatchWant(name, amount, line) for name, amount in counted.items()]
-
-
-def _is_exact(given: Given) -> bool:
-    """Whether the number of nodes is fixed: else tasks may spread over more."""
-    nodes = value_of(given, "nodes")
-    return bool(nodes) and nodes.isdecimal() and nodes != "0"
 
 
 def of_the_job(given: Given) -> list[BatchWant]:

@@ -105,7 +105,9 @@ class RestClient:
     async def _ask(
         self, session: aiohttp.ClientSession, method: Method, path: str, body: bytes | None, token: str | None
     ) -> bytes:
-        headers = {} if token is None else _identity(token)
+        headers = {}
+        if token is not None:  # 22.05 looks at a token only beside its user's name
+            headers = {"X-SLURM-USER-NAME": user_of(token), "X-SLURM-USER-TOKEN": token}
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
@@ -132,11 +134,6 @@ def _readable(content: bytes) -> bytes:
     except UnicodeDecodeError:
         return content.decode(errors="replace").encode()
     return content
-
-
-def _identity(token: str) -> dict[str, str]:
-    """Headers that name us to slurmrestd: 22.05 looks at a token only beside its user's name."""
-    return {"X-SLURM-USER-NAME": user_of(token), "X-SLURM-USER-TOKEN": token}
 
 
 def _failure(address: str, status: int, content: bytes) -> SlurmUnreachableError | CommandFailedError:
