@@ -11,9 +11,15 @@ from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
-from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
+from fairlead_slurm_bridge.gate.capacity import (
+    CapacityCache,
+    NoRoom,
+    PodDemand,
+    RoomKept,
+    free_gpus,
+    whole_gpus,
+)
 from fairlead_slurm_bridge.gate.kube_facts import bare_node, pod_facts
-from fairlead_slurm_bridge.gate.tokens import free_gpus, whole_gpus
 
 GPU = "nvidia.com/gpu"
 ANYWHERE = PodShape(count=1)

@@ -11,18 +11,19 @@ from itertools import chain
 
 import msgspec
 
-from fairlead_contracts.frontend.cards import Allocation
+from fairlead_contracts.frontend.cards import PER_VGPU, VGPUS, Allocation
 from fairlead_kube.reflector import Key
+from fairlead_policy.fit.filters import may_use
 from fairlead_policy.fit.observed import less_pods
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
-from fairlead_policy.fit.shapes import FitNode, Gang
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.words import in_words
 from fairlead_slurm_bridge.gate.asks import PodAsk
-from fairlead_slurm_bridge.gate.tokens import whole_gpus
 
 _TOLD = 3
 """Number of reasons that a refusal names; the first are the plainest."""
+_ONE = 1000
 
 
 class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,3 +192,19 @@ def _with_promises(node: FitNode, promises: Iterable[_Promise]) -> FitNode:
     for one in promises:
         node = with_pods(one.gang, {node.name: node}, [one.pod])[node.name]
     return node
+
+
+def free_gpus(nodes: Iterable[FitNode], shape: PodShape) -> int:
+    """The number of whole GPUs that nobody has any part of, on nodes where such pods may run."""
+    return sum(_free_on(node) for node in nodes if may_use(shape, node))
+
+
+def _free_on(node: FitNode) -> int:
+    if node.cards:
+        return sum(card == card.emptied() for card in node.cards)
+    return max(node.free.get(VGPUS, 0), 0) // _ONE
+
+
+def whole_gpus(demand: Mapping[str, int]) -> int:
+    """The number of whole GPUs that a pod takes; 0 where it asks for parts, which take no tokens."""
+    return 0 if any(demand.get(part) for part in PER_VGPU) else demand.get(VGPUS, 0) // _ONE

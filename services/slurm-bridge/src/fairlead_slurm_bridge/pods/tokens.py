@@ -1,6 +1,10 @@
 """A licence of Slurm's, as many as GPUs for the partition's pods, so that few jobs start in vain.
 
 The gate decides all the same: tokens know nothing of CPUs and memory, nor of which GPUs lie on one node.
+
+Their number is that of the GPUs that are free, and of those that the partition's jobs hold now. It does not change as jobs begin
+and end: what a job takes moves from one part of the sum to the other. Others' pods change it, nodes that come and go, and pods
+that take their time to end after Slurm has got the job's tokens back.
 """
 
 import asyncio
@@ -13,7 +17,7 @@ from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import PodShape
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm.licences import AccountedLicence
-from fairlead_slurm_bridge.gate.tokens import free_gpus
+from fairlead_slurm_bridge.gate.capacity import free_gpus
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 
 _LEAST_PAUSE = 1.0
