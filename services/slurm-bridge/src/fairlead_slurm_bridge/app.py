@@ -109,7 +109,8 @@ def _bridge(
     settings: SlurmBridgeSettings, store: SubmissionStore, instruments: BridgeInstruments
 ) -> tuple[Bridge, Observer, BatchChecks]:
     token = _token(settings, instruments)
-    commands = _commands(settings, token)
+    conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
+    commands = CommandController(conf, seconds=settings.command_seconds, token=token)
     controller = _controller(settings, commands, token)
     observer = Observer(controller)
     view = _view(settings, store)
@@ -132,11 +133,6 @@ def _token(settings: SlurmBridgeSettings, instruments: BridgeInstruments) -> Slu
 
 def _submitting(settings: SlurmBridgeSettings, socket: str) -> SubmittingClient:
     return SubmittingClient(Path(socket), seconds=settings.command_seconds)
-
-
-def _commands(settings: SlurmBridgeSettings, token: SlurmToken | None) -> CommandController:
-    conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
-    return CommandController(conf, seconds=settings.command_seconds, token=token)
 
 
 def _controller(

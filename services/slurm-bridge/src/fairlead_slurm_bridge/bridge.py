@@ -167,7 +167,11 @@ class Bridge:
     async def delete(self, jobs: Sequence[DeleteJob]) -> list[DeleteReply]:
         """See `FrontendVerbs`."""
         async with self._turn:
-            there = {job.id for job in jobs if self._is_there(job)}
+            there = {
+                job.id
+                for job in jobs
+                if (uid := self._view.uid_of(job.id)) is not None and job.uid in (None, uid)
+            }
             try:
                 refused = await self._controller.cancel(sorted(there))
             except RetryableSlurmError as error:
@@ -208,10 +212,6 @@ class Bridge:
         except RetryableSlurmError as error:
             raise Rejected(UNAVAILABLE, str(error)) from error
         return {whole.get(job, job): why for job, why in refused.items()}
-
-    def _is_there(self, job: DeleteJob) -> bool:
-        uid = self._view.uid_of(job.id)
-        return uid is not None and job.uid in (None, uid)
 
     def _complain(self, trouble: str) -> None:
         """Log each trouble once: slurmctld may be down for long."""

@@ -153,8 +153,8 @@ class Gate:
     def _tokens(self, leads: Callable[[], bool]) -> TokenKeeper | None:
         if self._licence is None:
             return None
-        settings = self._settings
-        shape = pod_places(pod_rules(settings))
+        rules = pod_rules(self._settings)
+        shape = PodShape(count=1, selector=rules.node_selector, tolerations=rules.tolerations)
         return TokenKeeper(self._licence, self._mirror, shape, acts=lambda: self._why_not(leads) is None)
 
     def _why_not(self, leads: Callable[[], bool]) -> str | None:
@@ -221,11 +221,6 @@ def _licence(settings: SlurmBridgeSettings, conf: Path | None) -> AccountedLicen
     # The same file as the observer's, who has it made anew.
     token = None if settings.slurm_token is None else SlurmToken(Path(settings.slurm_token))
     return AccountedLicence(conf, name, seconds=settings.command_seconds, token=token)
-
-
-def pod_places(rules: PodRules) -> PodShape:
-    """Shape that finds the nodes on which all pods may run."""
-    return PodShape(count=1, selector=rules.node_selector, tolerations=rules.tolerations)
 
 
 def _toleration(text: str) -> Toleration:

@@ -1,8 +1,8 @@
 """Translation of a submission into the batch job that Slurm is asked for. Pure."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.base.instants import MINUTE
 from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.frontend.verbs import CreateJob
 from fairlead_slurm.submitting import BatchJob, SubmissionMark
@@ -11,7 +11,6 @@ from fairlead_slurm_bridge.statements.domains import Naming
 
 _THOUSANDTHS = 1000
 _MEBI = 1024**2
-_MINUTE = 60 * SECOND
 _CPU, _MEMORY, _GPU = "cpu", "mem", "gres/gpu"
 _THEIRS = ("SLURM_", "SBATCH_", "SLURMD_")
 
@@ -50,7 +49,8 @@ def batch_job_of(
         cpus=-(-amounts.get(_CPU, 0) // _THOUSANDTHS) or 1,
         memory_mib=-(-amounts.get(_MEMORY, 0) // _MEBI),
         gpus=amounts.get(_GPU, 0) // _THOUSANDTHS,
-        minutes=_minutes(wanted.run_limit),
+        # Rounded up: Slurm has no shorter unit for it.
+        minutes=None if wanted.run_limit is None else max(1, -(-wanted.run_limit // MINUTE)),
         working_dir=template.working_dir,
     )
 
@@ -60,7 +60,9 @@ def _template(wanted: CreateJob) -> JobTemplate:
     if template is None or not template.command:
         raise NoBatchJobError("template.command is missing: a batch job needs a command to run")
     odd = {"template.node_selector": template.node_selector, "template.annotations": template.annotations}
-    _refuse_all({**odd, "labels": wanted.labels}, "Slurm's jobs have none")
+    for name, found in {**odd, "labels": wanted.labels}.items():
+        if found:
+            raise NoBatchJobError(f"{name}: Slurm's jobs have none")
     if template.kind != "job":
         raise NoBatchJobError(f"template.kind: {template.kind} is of Kubernetes")
     for name in template.env:
@@ -72,12 +74,6 @@ def _template(wanted: CreateJob) -> JobTemplate:
     if any("\0" in text for text in texts):
         raise NoBatchJobError("template: no word of a command, and no value, may hold a zero byte")
     return template
-
-
-def _refuse_all(fields: Mapping[str, Collection[str]], why: str) -> None:
-    for name, found in fields.items():
-        if found:
-            raise NoBatchJobError(f"{name}: {why}")
 
 
 def _amounts(demand: Mapping[str, int], naming: Naming, tasks: int) -> dict[str, int]:
@@ -103,8 +99,3 @@ def _qos(asked: str | None, qos_classes: Mapping[str, str]) -> str | None:
             f"class: no QOS of this cluster stands for {asked!r}; without a class it has the last"
         )
     return found[0]
-
-
-def _minutes(limit: Micros | None) -> int | None:
-    """The time limit in minutes, rounded up: Slurm has no shorter unit for it."""
-    return None if limit is None else max(1, -(-limit // _MINUTE))

@@ -47,16 +47,13 @@ class FirstSeen:
         seen = {}
         for array, job in sorted(first.items(), key=lambda one: (one[1].submitted, one[0])):
             since = self._since.get(str(array))
-            if since is None or self._is_another(job, since):
+            # Nothing but a requeue moves a submit time: else the number is another job's by now.
+            if since is None or (job.restarts == 0 and since - since % SECOND != job.submitted):
                 seen[str(array)] = self._since[str(array)] = self._instant(job.submitted)
         forgotten = self._since.keys() - {str(array) for array in first}
         for name in forgotten:
             del self._since[name]
         return Remembered(seen=seen, forgotten=forgotten)
-
-    def _is_another(self, job: SlurmJob, known: Micros) -> bool:
-        """Whether the number is another job's by now: nothing but a requeue moves a submit time."""
-        return job.restarts == 0 and known - known % SECOND != job.submitted
 
     def _instant(self, submitted: Micros) -> Micros:
         last = self._last.get(submitted)
