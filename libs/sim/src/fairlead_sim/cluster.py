@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, DeleteJob, SetLevel
 from fairlead_contracts.messages.state import Outcome, Phase
-from fairlead_sim import lifecycle
 from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention, NoNames, UsedName, UsedNames
 from fairlead_sim.config import ClusterConfig, QueueConfig
 from fairlead_sim.jobs import JobName, SimJob
@@ -83,7 +82,7 @@ class SimCluster:
         self._counts[Phase.WAITING] += 1
         self._lines[queue].join(job)
         self._changed(job)
-        self._changes.events.append(lifecycle.queued(self.name, job, now))
+        self._changes.events.append(job.queued_event(self.name, now))
         return CreateReply(outcome=CreateOutcome.CREATED, queue=queue)
 
     def set_level(self, wanted: SetLevel) -> int | None:
@@ -211,7 +210,7 @@ class SimCluster:
         pool.take(job.demand)
         heapq.heappush(self._due, (now + job.runs_for, job.uid, job))
         self._changed(job)
-        self._changes.events.append(lifecycle.started(self.name, job, now))
+        self._changes.events.append(job.started_event(self.name, now))
 
     def _end(self, job: SimJob, at: Micros, outcome: Outcome) -> None:
         before = job.phase
@@ -223,7 +222,7 @@ class SimCluster:
         job.ended, job.outcome = at, outcome
         self._keep(job, at)
         self._changed(job)
-        self._changes.events.append(lifecycle.ended(self.name, job, at))
+        self._changes.events.append(job.ended_event(self.name, at))
 
     def _move(self, job: SimJob, phase: Phase) -> None:
         self._counts[job.phase] -= 1
@@ -256,7 +255,7 @@ class SimCluster:
                 job.ended, job.outcome = now, Outcome.CANCELLED
                 self._keep(job, now)
                 self._changed(job)
-                self._changes.events.append(lifecycle.ended(self.name, job, now))
+                self._changes.events.append(job.ended_event(self.name, now))
             case Phase.RUNNING:
                 started = job.started or 0
                 self.pools[self.queues[job.queue].pool].take(job.demand)

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted, Run, about
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
 
 
@@ -104,4 +105,37 @@ class SimJob(msgspec.Struct, kw_only=True, gc=False):
             ends_by=self.ends_by,
             labels=self.labels,
             traceparent=self.traceparent,
+        )
+
+    # Events of its life. Their ids are made of its uid: each happens once, in every copy the same.
+
+    def queued_event(self, cluster: str, at: Micros) -> JobQueued:
+        """The event that the job stands in its queue."""
+        return JobQueued(
+            **about(cluster, self, at, "queued"),
+            queue=self.queue,
+            demand=self.demand,
+            requested_class=self.requested_class,
+        )
+
+    def started_event(self, cluster: str, at: Micros) -> JobStarted:
+        """The event that the job runs."""
+        return JobStarted(
+            **about(cluster, self, at, "started"),
+            waited_seconds=to_seconds(at - self.submitted),
+            level=self.level,
+            demand=self.demand,
+        )
+
+    def ended_event(self, cluster: str, at: Micros) -> JobEnded:
+        """The event that the job is over."""
+        return JobEnded(
+            **about(cluster, self, at, "ended"),
+            outcome=self.outcome or Outcome.SUCCEEDED,
+            ran_seconds=0.0 if self.started is None else to_seconds(at - self.started),
+            run=None
+            if self.started is None
+            else Run(
+                queue=self.queue, started=self.started, ended=at, demand=self.demand, labels=self.labels
+            ),
         )

@@ -35,7 +35,9 @@ class LevelledLine:
         """The job stands here, at its present place; call it again after its level changed."""
         heapq.heappush(self._heap, (*job.place, job))
         if len(self._heap) > 2 * self.live + _SPARE:
-            self._rebuild()
+            standing = {entry[3].uid: entry[3] for entry in self._heap if entry[3].phase is Phase.WAITING}
+            self._heap = [(*one.place, one) for one in standing.values()]
+            heapq.heapify(self._heap)
 
     def head(self) -> SimJob | None:
         """The job that is next, or None."""
@@ -46,11 +48,6 @@ class LevelledLine:
                 return job
             heapq.heappop(heap)
         return None
-
-    def _rebuild(self) -> None:
-        standing = {entry[3].uid: entry[3] for entry in self._heap if entry[3].phase is Phase.WAITING}
-        self._heap = [(*job.place, job) for job in standing.values()]
-        heapq.heapify(self._heap)
 
 
 def fits(demand: Mapping[str, int], free: Mapping[str, int]) -> bool:
@@ -169,7 +166,7 @@ class BestEffortLine:
         best: list[tuple[int, JobShapeKey]] = []
         fewest = None
         for resource, amounts in self._sorted.items():
-            count = bisect_right(amounts, max(free.get(resource, 0), 0), key=_amount)
+            count = bisect_right(amounts, max(free.get(resource, 0), 0), key=lambda entry: entry[0])
             if fewest is None or count < fewest:
                 best, fewest = amounts, count
         return [shape for _, shape in best[: fewest or 0]]
@@ -188,10 +185,6 @@ class BestEffortLine:
         if asked.keys() <= self._sorted.keys():
             for resource, amounts in self._sorted.items():
                 del amounts[bisect_left(amounts, (asked.get(resource, 0), shape))]
-
-
-def _amount(entry: tuple[int, JobShapeKey]) -> int:
-    return entry[0]
 
 
 def line_of(strategy: QueueStrategy, resources: Iterable[str]) -> QueueLine:

@@ -110,12 +110,13 @@ class SimService:
         replies: list[CreateReply] = []
 
         def create_each(now: Micros) -> None:
-            replies.extend(
-                self._create(one, now)
-                if problem is None
-                else CreateReply(outcome=CreateOutcome.REFUSED, reason=problem)
-                for one, problem in zip(jobs, wrong, strict=True)
-            )
+            for one, problem in zip(jobs, wrong, strict=True):
+                if problem is not None:
+                    replies.append(CreateReply(outcome=CreateOutcome.REFUSED, reason=problem))
+                    continue
+                reply = self._cluster.create(one, now)
+                self._instruments.creates.labels(reply.outcome).inc()
+                replies.append(reply)
 
         await self._ask(create_each)
         return replies
@@ -129,7 +130,13 @@ class SimService:
     async def delete(self, jobs: Sequence[DeleteJob]) -> Sequence[DeleteReply]:
         """See `FrontendVerbs`."""
         replies: list[DeleteReply] = []
-        await self._ask(lambda now: replies.extend(self._delete(one, now) for one in jobs))
+
+        def delete_each(now: Micros) -> None:
+            for one in jobs:
+                done = self._cluster.delete(one, now)
+                replies.append(DeleteReply(verdict=VerbOutcome.DONE if done else VerbOutcome.GONE))
+
+        await self._ask(delete_each)
         return replies
 
     @property
@@ -238,11 +245,6 @@ class SimService:
         finally:
             self._parked.discard(request.done)
 
-    def _create(self, wanted: CreateJob, now: Micros) -> CreateReply:
-        reply = self._cluster.create(wanted, now)
-        self._instruments.creates.labels(reply.outcome).inc()
-        return reply
-
     def _set_level(self, wanted: SetLevel) -> LevelReply:
         if wanted.level is not None and abs(wanted.level) > HIGHEST_LEVEL:
             reply = LevelReply(verdict=VerbOutcome.REFUSED, reason=f"level {wanted.level} is out of range")
@@ -251,10 +253,6 @@ class SimService:
             reply = LevelReply(verdict=VerbOutcome.GONE if rev is None else VerbOutcome.DONE, rev=rev)
         self._instruments.levels.labels(reply.verdict).inc()
         return reply
-
-    def _delete(self, wanted: DeleteJob, now: Micros) -> DeleteReply:
-        done = self._cluster.delete(wanted, now)
-        return DeleteReply(verdict=VerbOutcome.DONE if done else VerbOutcome.GONE)
 
     def _tick(self) -> Micros:
         self._now = max(self._now, self._clock())
