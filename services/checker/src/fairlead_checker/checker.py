@@ -204,7 +204,11 @@ class Checker:
             release = self._released.get(one.uid)
             if release is None and any(check.state == "Pending" for check in self._ours(one)):
                 continue
-            since = release.at if release else max((_since(check) for check in self._ours(one)), default=0)
+            since = (
+                release.at
+                if release
+                else max((instant(check.last_transition_time) for check in self._ours(one)), default=0)
+            )
             if since + self._manners.hold <= now:
                 continue
             seen = self._seen.setdefault(one.uid, {})
@@ -234,9 +238,8 @@ class Checker:
                     answer = placing.look(one)
                 placing.keep(answer)
             else:
-                answer = (
-                    release.answer
-                )  # Kueue wrote over our word with an older copy of its own: say it again
+                # Kueue wrote over our word with an older copy of its own: say it again.
+                answer = release.answer
             writes.append(self._say(one, answer, ours, now))
             await asyncio.sleep(0)
         if len(due) > _AT_ONCE:
@@ -308,7 +311,3 @@ async def _all(writes: Iterable[Coroutine[None, None, None]]) -> None:
 def _turn(workload: Checked) -> tuple[int, Micros, str]:
     """The Workload's turn: as Kueue orders them, and by their first day where it forgot that."""
     return -workload.level, workload.created, workload.uid
-
-
-def _since(check: CheckState) -> Micros:
-    return instant(check.last_transition_time)

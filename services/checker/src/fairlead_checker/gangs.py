@@ -3,16 +3,14 @@
 What Kueue adds at admission counts, too: labels and tolerations of the flavors that it was given.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from fairlead_checker.facts import Checked, CheckedPods
 from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, PER_VGPU, VGPUS, CardState
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube.kinds.demand import card_asks, pod_demand
-from fairlead_kube.kinds.pods import PodSpec
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import card_annotations_of
@@ -99,16 +97,11 @@ def _shape(
         count=count,
         demand={name: amount for name, amount in pod_demand(spec).items() if name not in left_out},
         selector={**labels, **(spec.node_selector or {})},
-        affinity=tuple(_affinity(spec)),
+        # None where a term goes by a node's fields, which are unknown here.
+        affinity=tuple(map(tuple, spec.required_terms)) if all(spec.required_terms) else (),
         tolerations=tuple(tolerated),
         vgpus=vgpu_asks(card_asks(spec)) if by_cards else (),
         card_annotations=card_annotations_of(
             {name: noted[name] for name in CARD_ANNOTATIONS if name in noted}
         ),
     )
-
-
-def _affinity(spec: PodSpec) -> Iterator[tuple[LabelRequirement, ...]]:
-    """The required terms of a pod's node affinity; none where one goes by a node's fields, unknown here."""
-    if all(spec.required_terms):
-        yield from map(tuple, spec.required_terms)
