@@ -43,19 +43,19 @@ type _Signed = Annotated[int, msgspec.Meta(ge=-MOST_COUNTED - 1, le=MOST_COUNTED
 
 
 class RegisterError(FieldError):
-    """The cards that a node states cannot be read: which node, which field, what was found and why not."""
+    """The cards that a node states cannot be read: which node, what was found and why not."""
 
-    def __init__(self, node: str, field: str, value: object, reason: str) -> None:
-        super().__init__(field, value, reason)
+    def __init__(self, node: str, value: object, reason: str) -> None:
+        super().__init__(REGISTER, value, reason)
         self.args = (f"node {shown(node)}: {self.args[0]}",)
         self.node = node
 
 
 class AllocatedError(FieldError):
-    """The cards that a pod holds cannot be read: which pod, which field, what was found and why not."""
+    """The cards that a pod holds cannot be read: which pod, what was found and why not."""
 
-    def __init__(self, pod: str, field: str, value: object, reason: str) -> None:
-        super().__init__(field, value, reason)
+    def __init__(self, pod: str, value: object, reason: str) -> None:
+        super().__init__(ALLOCATED, value, reason)
         self.args = (f"pod {shown(pod)}: {self.args[0]}",)
         self.pod = pod
 
@@ -92,35 +92,38 @@ def cards_of(node: str, annotations: Mapping[str, str]) -> tuple[CardState, ...]
     )
 
 
-def decode_register(node: str, value: str | bytes, field: str = REGISTER) -> tuple[CardState, ...]:
+def decode_register(node: str, value: str | bytes) -> tuple[CardState, ...]:
     """The cards in either encoding.
 
     Args:
         node: the node that says so, for the error.
         value: the annotation's value.
-        field: the annotation's name, for the error; other vendors use other ones.
 
     Raises:
         RegisterError: in no way that HAMi writes, or it states a card without a name or twice, or less than nothing.
     """
     if len(value) > LONGEST:
-        raise RegisterError(node, field, value[:80], "longer than Kubernetes lets annotations be")
+        raise RegisterError(node, value[:80], "longer than Kubernetes lets annotations be")
     try:
         text = value if isinstance(value, str) else value.decode()
         text.encode()
     except UnicodeError:
-        raise RegisterError(node, field, repr(value), "not UTF-8") from None
+        raise RegisterError(node, repr(value), "not UTF-8") from None
     as_json = text.lstrip().startswith("[")
-    cards = _from_json(node, text, field) if as_json else tuple(_from_words(node, text, field))
-    _check_names(node, cards, field)
+    cards = _from_json(node, text) if as_json else tuple(_from_words(node, text))
+    seen = set()
+    for card in cards:
+        if not card.uuid or card.uuid in seen:
+            raise RegisterError(node, card.uuid, "each card needs a name of its own")
+        seen.add(card.uuid)
     return cards
 
 
-def _from_json(node: str, text: str, field: str) -> tuple[CardState, ...]:
+def _from_json(node: str, text: str) -> tuple[CardState, ...]:
     try:
         found = _DECODER.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise RegisterError(node, field, text, f"no list of cards: {error}") from None
+        raise RegisterError(node, text, f"no list of cards: {error}") from None
     return tuple(
         CardState(
             uuid=one.id,
@@ -137,43 +140,35 @@ def _from_json(node: str, text: str, field: str) -> tuple[CardState, ...]:
     )
 
 
-def _from_words(node: str, text: str, field: str) -> Iterator[CardState]:
+def _from_words(node: str, text: str) -> Iterator[CardState]:
     if ":" not in text:
-        raise RegisterError(node, field, text, "neither a JSON list nor cards that end in a colon")
+        raise RegisterError(node, text, "neither a JSON list nor cards that end in a colon")
     for segment in text.split(":"):
         if not segment:
             continue
         words = segment.split(",")
         if len(words) not in (_SHORT, _LONG):
-            raise RegisterError(node, field, segment, f"a card has 7 or 9 fields, not {len(words)}")
+            raise RegisterError(node, segment, f"a card has 7 or 9 fields, not {len(words)}")
         if words[_HEALTH] not in TRUE | FALSE:
-            raise RegisterError(node, field, words[_HEALTH], "health is true or false")
+            raise RegisterError(node, words[_HEALTH], "health is true or false")
         yield CardState(
             uuid=words[0],
-            count=_integer(node, field, "count", words[_COUNT]),
-            memory=_integer(node, field, "memory", words[_MEMORY]),
-            cores=_integer(node, field, "cores", words[_CORES]),
+            count=_integer(node, "count", words[_COUNT]),
+            memory=_integer(node, "memory", words[_MEMORY]),
+            cores=_integer(node, "cores", words[_CORES]),
             model=words[_MODEL],
-            numa=_integer(node, field, "NUMA node", words[_NUMA], least=-MOST_COUNTED - 1),
+            numa=_integer(node, "NUMA node", words[_NUMA], least=-MOST_COUNTED - 1),
             health=words[_HEALTH] in TRUE,
-            index=_integer(node, field, "index", words[_INDEX]) if len(words) == _LONG else 0,
+            index=_integer(node, "index", words[_INDEX]) if len(words) == _LONG else 0,
             mode=words[_MODE] if len(words) == _LONG else "hami-core",
         )
 
 
-def _integer(node: str, field: str, name: str, word: str, least: int = 0) -> int:
+def _integer(node: str, name: str, word: str, least: int = 0) -> int:
     number = int(word) if _INTEGER.fullmatch(word) else None
     if number is None or not least <= number <= MOST_COUNTED:
-        raise RegisterError(node, field, word, f"{name} is a whole number from {least} to {MOST_COUNTED}")
+        raise RegisterError(node, word, f"{name} is a whole number from {least} to {MOST_COUNTED}")
     return number
-
-
-def _check_names(node: str, cards: tuple[CardState, ...], field: str) -> None:
-    seen = set()
-    for card in cards:
-        if not card.uuid or card.uuid in seen:
-            raise RegisterError(node, field, card.uuid, "each card needs a name of its own")
-        seen.add(card.uuid)
 
 
 def decode_allocated(pod: str, value: str) -> tuple[tuple[Allocation, ...], ...]:
@@ -203,12 +198,12 @@ def held_cards(annotations: Mapping[str, str]) -> tuple[Allocation, ...]:
 def _entry(pod: str, entry: str) -> Allocation:
     fields = entry.split(",")
     if len(fields) < _HELD_FIELDS or not fields[0]:
-        raise AllocatedError(pod, ALLOCATED, entry, "an entry is uuid,type,memory,cores")
+        raise AllocatedError(pod, entry, "an entry is uuid,type,memory,cores")
     memory, cores = (_amount(pod, field) for field in fields[2:_HELD_FIELDS])
     return Allocation(uuid=fields[0], memory=memory, cores=cores)
 
 
 def _amount(pod: str, field: str) -> int:
     if not _AMOUNT.fullmatch(field) or int(field) > MOST_COUNTED:
-        raise AllocatedError(pod, ALLOCATED, field, "an amount is a whole number from 0 up")
+        raise AllocatedError(pod, field, "an amount is a whole number from 0 up")
     return int(field)
