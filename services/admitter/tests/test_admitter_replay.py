@@ -45,7 +45,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_position, a_queue
 from fairlead_testkit.cases import cases
-from fairlead_testkit.hash_seeds import printed_under_other_seeds
+from fairlead_testkit.fresh_interpreter import printed_under_other_seeds
 
 POOL = "c1/gpu"
 SECOND = 1_000_000

@@ -18,7 +18,7 @@ from fairlead_scorer.decide.decision import DecisionStamp, decide, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.builders import NOW, a_demand, a_job, a_mark, a_pool, a_queue
-from fairlead_testkit.hash_seeds import printed_under_other_seeds
+from fairlead_testkit.fresh_interpreter import printed_under_other_seeds
 
 HOUR = 3_600_000_000
 TEAMS = [f"team-{number}" for number in range(12)]

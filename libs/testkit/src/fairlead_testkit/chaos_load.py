@@ -9,8 +9,8 @@ import os
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -29,6 +29,8 @@ REPEATED = 0.2
 """Part of the jobs that are published again."""
 HEADERLESS = 0.5
 """Part of the repeats that come without the id that would let the server drop them."""
+type Deed = Callable[[], Coroutine[Any, Any, None]]
+"""A deed that breaks something, and mends it."""
 
 
 class Load:
@@ -126,11 +128,11 @@ class Chaos(ABC):
         deeds = self._deeds()
         async with asyncio.TaskGroup() as group:
             while not stop.is_set():
-                group.create_task(_run(self._rng.choice(deeds)))
+                group.create_task(self._rng.choice(deeds)())
                 await stopped_within(stop, self._rng.uniform(*self._pauses))
 
     @abstractmethod
-    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+    def _deeds(self) -> list[Deed]:
         """Deeds to choose from, the frequent ones several times."""
 
     async def _away(
@@ -168,7 +170,7 @@ class Breaker(Chaos):
         self._bus = bus
         self._proxy = proxy
 
-    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+    def _deeds(self) -> list[Deed]:
         return [
             *[lambda: self._kill("scorer"), lambda: self._pause("scorer")] * 3,
             *[lambda: self._kill("admitter"), lambda: self._pause("admitter")] * 2,
@@ -225,7 +227,7 @@ class KubeBreaker(Breaker):
         super().__init__(fleet, bus, proxy, rng)
         self._lab: KubeLab = fleet.lab
 
-    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+    def _deeds(self) -> list[Deed]:
         return [
             *[lambda: self._kill("scorer"), lambda: self._pause("scorer")] * 2,
             *[lambda: self._kill("admitter"), lambda: self._pause("admitter")] * 2,
@@ -248,10 +250,6 @@ class KubeBreaker(Breaker):
         self.done[f"restart of {part}"] += 1
         await asyncio.to_thread(restart)
         self._broken.discard(part)
-
-
-async def _run(deed: Callable[[], Awaitable[None]]) -> None:
-    await deed()
 
 
 class UntilStopped(Protocol):

@@ -7,16 +7,11 @@ import socket
 from typing import Self
 
 from fairlead_testkit.awaiting import until
+from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.nats_server import LOOPBACK, START_SECONDS
 
 IMAGE = "nats:2-alpine"
 _CLIENT_PORT = 4222
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
 
 
 class ContainerNatsServer:
@@ -26,7 +21,7 @@ class ContainerNatsServer:
         # Imported here: testcontainers needs a daemon, and the default tests need neither.
         from testcontainers.core.container import DockerContainer
 
-        self.port = _free_port()
+        [self.port] = free_ports(1)
         self._container = (
             DockerContainer(IMAGE).with_bind_ports(_CLIENT_PORT, self.port).with_command("-js -sd /store")
         )

@@ -3,7 +3,6 @@
 import time
 
 from fairlead_testkit.pod_fleet import PodFleetSite
-from fairlead_testkit.slurmlab import SlurmCommandError
 
 
 def saved_while(site: PodFleetSite, job: str, state: str) -> bytes:
@@ -23,11 +22,4 @@ def forget(site: PodFleetSite, saved: bytes) -> None:
     slurmctld.kill()
     (site.lab.layout.folder / "state" / "job_state").write_bytes(saved)
     slurmctld.start()
-    site.lab.until(lambda: _answers(site), "slurmctld answers")
-
-
-def _answers(site: PodFleetSite) -> bool:
-    try:
-        return "UP" in site.lab.run("scontrol", "ping")
-    except SlurmCommandError:
-        return False
+    site.lab.until(site.lab.answers, "slurmctld answers")

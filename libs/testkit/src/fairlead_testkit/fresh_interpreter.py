@@ -1,11 +1,16 @@
 """An interpreter of its own for a script: nothing is imported there yet, and it can be killed."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+
+SEEDS = ("1", "2")
+"""Seeds by which texts are hashed: sets of them stand in other orders than here and in each other."""
 
 
 def printed_by(script: str) -> str:
@@ -17,6 +22,24 @@ def printed_by(script: str) -> str:
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)  # noqa: S603 # a script of ours
     return done.stdout.removesuffix("\n")
+
+
+def printed_under_other_seeds(script: str, *arguments: Path) -> list[str]:
+    """Runs a script in a process for each seed by which texts are hashed; returns what each prints, without its ends of line.
+
+    Raises:
+        subprocess.CalledProcessError: the script failed.
+    """
+    return [
+        subprocess.run(  # noqa: S603 # a script of ours
+            [sys.executable, script, *map(str, arguments)],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in SEEDS
+    ]
 
 
 @asynccontextmanager

@@ -84,9 +84,10 @@ class NatsCluster:
     def meta_leader(self) -> NatsServer | None:
         """The leader of the whole of JetStream, as one that runs says; None while nobody leads, or nobody can say."""
         for server in self.servers:
-            leader = _told_leader(server)
-            if leader is not None:
-                return self.named(leader)
+            body = _ask(server, "/jsz")
+            leader = None if body is None else json.loads(body).get("meta_cluster", {}).get("leader")
+            if leader:
+                return self.named(str(leader))
         return None
 
     async def stream_leader(self, bus: Bus, stream: str) -> NatsServer:
@@ -118,12 +119,6 @@ def kill(servers: Iterable[NatsServer]) -> None:
     """End these servers with SIGKILL."""
     for server in servers:
         server.kill()
-
-
-def _told_leader(server: NatsServer) -> str | None:
-    body = _ask(server, "/jsz")
-    found = None if body is None else json.loads(body).get("meta_cluster", {}).get("leader")
-    return str(found) if found else None
 
 
 def _leaders(server: NatsServer) -> set[str]:

@@ -8,9 +8,8 @@ import contextlib
 import os
 import random
 import signal
-from collections.abc import Awaitable, Callable
 
-from fairlead_testkit.chaos_load import Chaos, stopped_within
+from fairlead_testkit.chaos_load import Chaos, Deed, stopped_within
 from fairlead_testkit.labs.processes import LabProcess
 from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
 from fairlead_testkit.process import ServiceProcess
@@ -83,7 +82,7 @@ class PodBreaker(Chaos):
         self.requeued: set[str] = set()
         """Jobs that somebody put back into the queue: their programs begin again."""
 
-    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+    def _deeds(self) -> list[Deed]:
         [bridge] = self._fleet.named("slurm_bridge")
         slurmctld, slurmd = self._site.lab.process("slurmctld"), self._site.lab.process("slurmd-n1")
         return [

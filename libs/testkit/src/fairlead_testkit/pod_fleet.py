@@ -80,7 +80,8 @@ class PodFleetSite:
             folder=str(self._folder / "hooks"),
             partition=PARTITION,
             socket=str(self.socket),
-            python=_python(),
+            # One that plain users may run: that of a checkout below somebody's home is none.
+            python=shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable,
             away=away,
             timeout=60,
             tokens=tokens,
@@ -396,12 +397,6 @@ def _slurm_options(
         scheduler=(scheduler,),
         lines=(*(f"{key}={value}" for key, value in words.items()), *lines),
     )
-
-
-def _python() -> str:
-    """Path of a Python that plain users may run: that of a checkout below somebody's home is none."""
-    found = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-    return found or sys.executable
 
 
 class PodFleet(ProcessFleet):

@@ -1,6 +1,6 @@
 """Errors of the lab of Kubernetes, as types under one root."""
 
-from fairlead_testkit.labs.errors import LabError
+from fairlead_testkit.labs import LabError
 
 
 class KubeLabError(LabError):

@@ -67,7 +67,8 @@ class KubeLab(Lab):
         if self.options.kueue is not None:
             self._kit = Kit(build(OLDER[self.options.kueue]).folder, rest=self._kit)
         self._prepare()
-        kinds = self._kinds()
+        port, bundle = self._taken.webhook, self._certificates.bundle
+        kinds = furnishing.kinds(self.kit, self.options, port=port, bundle=bundle)
         self._start_etcd(kinds)
         self._start_apiserver()
         self._start_workers()
@@ -282,10 +283,6 @@ class KubeLab(Lab):
 
     def _begin(self, name: str, command: list[str]) -> LabProcess:
         return self._launch(name, command, self._layout.logs, parts.environ(name, self.options))
-
-    def _kinds(self) -> list[KubeObject]:
-        port, bundle = self._taken.webhook, self._certificates.bundle
-        return furnishing.kinds(self.kit, self.options, port=port, bundle=bundle)
 
     def _start_etcd(self, kinds: Iterable[KubeObject]) -> None:
         process = self._begin(ETCD, parts.etcd(self.kit, self._layout, self._taken))

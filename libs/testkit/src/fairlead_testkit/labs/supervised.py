@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from fairlead_testkit.awaiting import NeverHappenedError, until
-from fairlead_testkit.labs.errors import LabError
+from fairlead_testkit.labs import LabError
 from fairlead_testkit.labs.processes import born
 from fairlead_testkit.own_process import OwnProcessError
 

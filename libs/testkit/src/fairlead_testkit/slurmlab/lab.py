@@ -110,6 +110,13 @@ class SlurmLab(Lab):
             raise SlurmCommandError(f"{' '.join(command[:3])} ended with {ran.returncode}: {ran.stderr}")
         return ran.stdout
 
+    def answers(self) -> bool:
+        """Whether slurmctld answers."""
+        try:
+            return "UP" in self.run("scontrol", "ping")
+        except SlurmCommandError:
+            return False
+
     def submit(self, account: str, *words: str, seconds: float = 3600, user: str | None = None) -> str:
         """Submit a job that sleeps; returns its number. `words` are sbatch's own."""
         script = f"#!/bin/sh\nexec sleep {seconds:g}\n"
@@ -211,7 +218,7 @@ class SlurmLab(Lab):
 
     def _start_slurmctld(self) -> None:
         slurmctld = self._begin(SLURMCTLD, [program("slurmctld"), "-D"])
-        until(self._answers, READY_SECONDS, "slurmctld answers", slurmctld)
+        until(self.answers, READY_SECONDS, "slurmctld answers", slurmctld)
         if self.options.backup:
             self._start_backup()
 
@@ -264,9 +271,6 @@ class SlurmLab(Lab):
         ]
         return self._launch(name, whole, self.layout.logs)
 
-    def _answers(self) -> bool:
-        return self._succeeds("scontrol", "ping") and "UP" in self.run("scontrol", "ping")
-
     def _until_idle(self) -> None:
         def idle() -> bool:
             states = self.run("sinfo", "-h", "-N", "-o", "%N %T").split("\n")
@@ -284,21 +288,16 @@ class SlurmLab(Lab):
     def _end_jobs(self) -> None:
         """End what Slurm started in sessions of its own: steps and their jobs, which carry this lab's SLURM_CONF."""
         daemons = set(self.pids().values())
-        marks = (f"SLURM_CONF={self.conf}".encode(),)
+        mark = f"SLURM_CONF={self.conf}".encode()
         for folder in Path("/proc").iterdir():
             if not folder.name.isdigit() or int(folder.name) in {os.getpid(), *daemons}:
                 continue
             with contextlib.suppress(OSError):
-                if any(mark in (folder / "environ").read_bytes().split(b"\0") for mark in marks) and _is_step(
-                    folder
-                ):
+                environ, command = (folder / "environ").read_bytes(), (folder / "cmdline").read_bytes()
+                # A job's process, or the slurmstepd above it: not the shell of somebody who exported SLURM_CONF.
+                is_step = b"\0SLURM_JOB_ID=" in environ or b"slurmstepd" in command
+                if is_step and mark in environ.split(b"\0"):
                     os.kill(int(folder.name), signal.SIGKILL)
-
-
-def _is_step(folder: Path) -> bool:
-    """A job's process, or the slurmstepd above it: not the shell of somebody who exported SLURM_CONF."""
-    environ = (folder / "environ").read_bytes()
-    return b"\0SLURM_JOB_ID=" in environ or b"slurmstepd" in (folder / "cmdline").read_bytes()
 
 
 def _write_private(path: Path, content: bytes) -> None:
