@@ -37,7 +37,7 @@ def check_node(node: WrittenNode, amounts: AmountsReader, fail: Fail) -> Snapsho
             fail(
                 f"taints[{at}]",
                 taint,
-                f"a taint is key=value:effect or key:effect, effects are {_listed(EFFECTS)}",
+                f"a taint is key=value:effect or key:effect, effects are {', '.join(EFFECTS)}",
             )
     seen = set[str]()
     for at, card in enumerate(node.cards):
@@ -151,7 +151,7 @@ def _shapes(gang: WrittenGang, amounts: AmountsReader, fail: Fail) -> list[Snaps
 def _containers(shape: WrittenShape, place: str, amounts: AmountsReader, fail: Fail) -> list[dict[str, int]]:
     for at, one in enumerate(shape.containers):
         for resource in sorted(one.keys() - {*CARD_RESOURCES}):
-            reason = f"containers say what they ask of cards alone: {_listed(CARD_RESOURCES)}"
+            reason = f"containers say what they ask of cards alone: {', '.join(CARD_RESOURCES)}"
             fail(f"{place}.containers[{at}].{resource}", one[resource], reason)
     return [amounts(f"{place}.containers[{at}]", one) for at, one in enumerate(shape.containers)]
 
@@ -172,10 +172,6 @@ def _check_total(pods: int, per_pod: Mapping[str, int], place: str, fail: Fail) 
 def _check_tolerations(parts: WrittenGang | WrittenShape, place: str, fail: Fail) -> None:
     for at, one in enumerate(parts.tolerations):
         if one.operator not in OPERATORS:
-            fail(f"{place}.tolerations[{at}].operator", one.operator, f"operators are {_listed(OPERATORS)}")
+            fail(f"{place}.tolerations[{at}].operator", one.operator, f"operators are {', '.join(OPERATORS)}")
         if one.effect not in ("", *EFFECTS):
-            fail(f"{place}.tolerations[{at}].effect", one.effect, f"effects are {_listed(EFFECTS)}")
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names)
+            fail(f"{place}.tolerations[{at}].effect", one.effect, f"effects are {', '.join(EFFECTS)}")
