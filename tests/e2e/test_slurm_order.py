@@ -190,7 +190,7 @@ async def _an_array_stands_with_its_first_tasks(bus: Bus, lab: SlurmLab) -> None
         tasks = [job for job in order if job.startswith(f"{array}_")]
         return tasks if len(tasks) >= POSITIONS else []
 
-    tasks = await eventually(placed, 60, what="the first tasks of the array have a place")
+    tasks = await eventually(placed, 60, what="the first tasks of the array have a position")
     assert tasks == [f"{array}_{task}" for task in range(1, POSITIONS + 1)]
     rest = [line.split() for line in lab.jobs("%i %Q", "--states=PENDING")]
     lowest = min(int(priority) for job, priority in rest if job in tasks)

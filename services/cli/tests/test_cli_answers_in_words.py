@@ -35,12 +35,12 @@ def test_jobs_that_have_no_position_are_told_with_the_reason_though_nobody_waits
     assert queue_view(msgspec.structs.replace(a_queue_reply(), pools=[idle])).splitlines() == [
         "Nobody waits in line.",
         f"pool {pool.pool}",
-        "3 jobs do not run now, and have no place in this order:",
+        "3 jobs do not run now, and have no position in this order:",
         "  · team-a/gang: has its quota; admission check gang-fit is Pending",
         "  … and 2 more (`fairlead explain JOB` says why)",
     ]
     beside = msgspec.structs.replace(pool, unranked=1, unranked_first=[told])
-    assert "1 job does not run now, and has no place" in queue_view(
+    assert "1 job does not run now, and has no position" in queue_view(
         msgspec.structs.replace(a_queue_reply(), pools=[beside])
     )
 

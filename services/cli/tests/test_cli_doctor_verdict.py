@@ -188,11 +188,11 @@ def test_a_dry_run_is_told_line_by_line(tmp_path: Path) -> None:
     tail = Tail(log)
     assert tail.lines() == []
     line = (
-        b'{"event":"would write","scope":"a","job":"j","before":0,"to":7,"because":"place 0","level":"info"}'
+        b'{"event":"would write","scope":"a","job":"j","before":0,"to":7,"because":"position 0","level":"info"}'
     )
     log.write_bytes(line + b'\n{"event":"start')
     [first] = tail.lines()
-    assert told(first) == "would write a/j: level 0 -> 7 (place 0)"
+    assert told(first) == "would write a/j: level 0 -> 7 (position 0)"
     log.write_bytes(log.read_bytes() + b'ed"}\nTraceback\n')
     assert [told(one) for one in tail.lines()] == [None, None]
     assert Tail(log).lines() == [], "what was said before is not said again"

@@ -227,7 +227,7 @@ def test_tasks_behind_the_window_of_an_array_have_no_position_and_are_counted() 
 
     array = a_job("7", uid="s-7", array=JobArray(tasks=200, window=[3, 4, 9]))
     cache = a_cache(*CLUSTER, array)
-    why = "197 tasks of this array; they get places as the tasks before them start"
+    why = "197 tasks of this array; they get positions as the tasks before them start"
     assert behind(cache) == [("7", 197, why)]
     cache.learn(facts(a_job("7", uid="s-7", rev=2, array=JobArray(tasks=4, window=[4, 9, 10]))))
     assert [tasks for _, tasks, _ in behind(cache)] == [1]

@@ -34,7 +34,7 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
     """
     position, what_if = found.position, found.what_if
     if position is None:
-        return ["Its place is not known now: the owner of its shard did not answer in time. Ask again."]
+        return ["Its position is not known now: the owner of its shard did not answer in time. Ask again."]
     terms = terms_in_words(position, found.standing, rules, now)
     refused = _refused(found, position, rules.classes)
     decides = [*terms, class_in_words(position.job_class, position.override, rules), _rank(found)]

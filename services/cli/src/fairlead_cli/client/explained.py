@@ -161,7 +161,7 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
     yield "tenant", found.tenant or "(none)"
     yield from _where_it_waits(found)
     if found.rank is not None:
-        yield "place", f"{found.rank + 1} of {found.waiting}"
+        yield "position", f"{found.rank + 1} of {found.waiting}"
     if found.position is not None:
         yield from _facts_of_position(found, found.position, now, verbose=verbose)
     else:

@@ -132,7 +132,7 @@ def _unranked_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str
     if pool.unranked:
         jobs = "1 job does" if pool.unranked == 1 else f"{pool.unranked} jobs do"
         has = "has" if pool.unranked == 1 else "have"
-        told = f"{jobs} not run now, and {has} no place in this order:"
+        told = f"{jobs} not run now, and {has} no position in this order:"
         yield style(wrapped(told, columns), "yellow")
         yield from _first_lines(pool.unranked, pool.unranked_first, columns, style)
 

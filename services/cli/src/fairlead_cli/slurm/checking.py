@@ -180,7 +180,7 @@ def _held(survey: SlurmSurvey) -> Iterator[Finding]:
             "held",
             "queue",
             f"{counted(survey.held_by_admin, 'job is', 'jobs are')} held by an administrator.",
-            why="A held job has no place in the order until it is released.",
+            why="A held job has no position in the order until it is released.",
             mend='squeue --states=PENDING --format="%i %u %r" | grep JobHeldAdmin   # scontrol release JOB',
         )
 

@@ -16,7 +16,7 @@ def unranked(job: JobState) -> str:
     """The reason for which a job that has not started has no position; reads on from its name."""
     if job.array is not None and job.phase is Phase.WAITING:
         tasks = "1 task" if job.array.tasks == 1 else f"{job.array.tasks} tasks"
-        return f"{tasks} of this array; they get places as the tasks before them start"
+        return f"{tasks} of this array; they get positions as the tasks before them start"
     return f"has its quota; {job.unchecked}" if job.unchecked else _why_held(job)
 
 
@@ -31,7 +31,7 @@ def held(job: JobState) -> list[str]:
     """A sentence on a job that is queued but may not start."""
     why = _why_held(job)
     remedies = [f"{fault.field}: {fault.remedy}." for fault in job.faults]
-    return [f"Held: {_sentence(why)} Until that changes, it has no place in the order.", *remedies]
+    return [f"Held: {_sentence(why)} Until that changes, it has no position in the order.", *remedies]
 
 
 def running(job: JobState) -> list[str]:

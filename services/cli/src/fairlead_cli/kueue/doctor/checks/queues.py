@@ -209,7 +209,7 @@ def _activity(survey: Survey) -> Iterator[Finding]:
                 "queue-stopped",
                 _subject(queue),
                 f"stopPolicy: {queue.spec.stop_policy}",
-                why="it admits nothing, so its jobs have no place in the order",
+                why="it admits nothing, so its jobs have no position in the order",
                 mend=_patch(queue, '{"stopPolicy":"None"}'),
             )
         elif not queue.active:
@@ -218,7 +218,7 @@ def _activity(survey: Survey) -> Iterator[Finding]:
                 "queue-inactive",
                 _subject(queue),
                 active.message if active else "Kueue has not said yet that it is active",
-                why="it admits nothing, so its jobs have no place in the order",
+                why="it admits nothing, so its jobs have no position in the order",
                 mend=f"kubectl describe clusterqueue {queue.metadata.name}",
             )
 
