@@ -187,9 +187,7 @@ def test_a_dry_run_is_told_line_by_line(tmp_path: Path) -> None:
     log = tmp_path / "admitter.log"
     tail = Tail(log)
     assert tail.lines() == []
-    line = (
-        b'{"event":"would write","scope":"a","job":"j","before":0,"to":7,"because":"position 0","level":"info"}'
-    )
+    line = b'{"event":"would write","scope":"a","job":"j","before":0,"to":7,"because":"position 0","level":"info"}'
     log.write_bytes(line + b'\n{"event":"start')
     [first] = tail.lines()
     assert told(first) == "would write a/j: level 0 -> 7 (position 0)"

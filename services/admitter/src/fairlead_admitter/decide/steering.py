@@ -70,7 +70,9 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
             return _BECAUSE[self.cause]
         position = self.position
         tag = "without bound" if position.unbounded else f"{position.tag:.6g}"
-        return f"position {self.rank}: class {position.job_class}, tag {tag} by {position.dominant or 'nothing'}"
+        return (
+            f"position {self.rank}: class {position.job_class}, tag {tag} by {position.dominant or 'nothing'}"
+        )
 
 
 _BECAUSE = {
