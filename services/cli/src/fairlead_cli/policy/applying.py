@@ -162,7 +162,7 @@ async def _refuse_overtaken(
     lines = list(changes_in_words(then, now, await names_in(bus, [now, then])))
     raise OvertakenError(
         f"{file.name} was not put in force: revision {standing.revision} is. {known}",
-        problems=_few(lines),
+        problems=few(lines, most=_MOST_LINES),
         hint=f"Take over what shall stay, then say that you did: --onto {standing.revision}",
     )
 
@@ -174,14 +174,15 @@ def _told(file: PolicyFile, standing: StoredPolicy, after: PolicyDocument, names
     return [
         *told_of(file, after, standing.revision, standing.policy),
         *([f"changed from revision {standing.revision}:"] if changes else []),
-        *(f"  {line}" for line in _few(changes)),
+        *(f"  {line}" for line in few(changes, most=_MOST_LINES)),
         *changes_of_approvals(file.policy, standing.policy, after, name=file.name, names=names),
     ]
 
 
-def _few(lines: list[str]) -> list[str]:
-    more = len(lines) - _MOST_LINES
-    return lines if more <= 0 else [*lines[:_MOST_LINES], f"and {more} lines more"]
+def few(lines: list[str], *, most: int) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"and {more} lines more"]
 
 
 def remark_on(document: PolicyDocument) -> None:

@@ -14,7 +14,7 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import CommandError, NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import PolicyPut
-from fairlead_cli.policy.applying import ApplyTerms, apply_file
+from fairlead_cli.policy.applying import ApplyTerms, apply_file, few
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_in_words
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
@@ -202,7 +202,8 @@ def _in_words(
             yield f"  does not validate: {one.problem}"
             continue
         if before is not None and before.policy is not None:
-            yield from _changes(before.policy, one.policy, names)
+            changes = list(changes_in_words(before.policy, one.policy, names))
+            yield from (f"  {line}" for line in few(changes, most=_MOST_LINES))
         before = one
 
 
@@ -218,11 +219,3 @@ def _word_in_words(word: OperatorWord) -> str:
 def _when(instant: datetime) -> str:
     """An instant to the second: for people, who look for a day and an hour."""
     return f"{instant:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _changes(before: PolicyDocument, after: PolicyDocument, names: JobNames) -> Iterator[str]:
-    """Lines on what one revision changed; see `changes_in_words`."""
-    lines = list(changes_in_words(before, after, names))
-    yield from (f"  {line}" for line in lines[:_MOST_LINES])
-    if len(lines) > _MOST_LINES:
-        yield f"  and {len(lines) - _MOST_LINES} lines more"

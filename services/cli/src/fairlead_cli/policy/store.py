@@ -1,5 +1,7 @@
 """The policy bucket: what is in force, what was, and writing over exactly what was read."""
 
+import contextlib
+
 import msgspec
 
 from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError, is_deletion, writer_of
@@ -82,15 +84,10 @@ async def kept(bus: Bus, revision: int | None) -> StoredPolicy | None:
         return None
     for one in await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY):
         if one.seq == revision and not is_deletion(one.headers):
-            return _decoded(revision, one.payload)
+            with contextlib.suppress(DocumentError):
+                policy = decode_document(one.payload)
+                return StoredPolicy(revision=revision, policy=policy, followed=revision)
     return StoredPolicy(revision=revision, policy=None)
-
-
-def _decoded(revision: int, payload: bytes) -> StoredPolicy:
-    try:
-        return StoredPolicy(revision=revision, policy=decode_document(payload), followed=revision)
-    except DocumentError:
-        return StoredPolicy(revision=revision, policy=None)
 
 
 async def writers_since(bus: Bus, revision: int) -> list[str]:
