@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_cli.errors import ClusterError, InputError
+from fairlead_cli.errors import ClusterError, InputError, unreadable
 from fairlead_slurm.controller import CommandController
 
 INCLUDE = "include"
@@ -65,7 +65,7 @@ def settings_of(conf: Path) -> dict[str, str]:
     try:
         lines = conf.read_text(errors="replace").splitlines()
     except OSError as error:
-        raise InputError(f"{conf} cannot be read: {error.strerror}") from error
+        raise unreadable(conf, error) from error
     found = {}
     for line in lines:
         key, equals, value = line.partition("#")[0].partition("=")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairlead_cli.console import write_line
-from fairlead_cli.errors import InputError
+from fairlead_cli.errors import InputError, unreadable
 from fairlead_cli.slurm.clusters import INCLUDE, settings_of
 from fairlead_cli.slurm.flags import HookFlags
 from fairlead_slurm.hooks.installing import CONF, HookSettings, hook_files
@@ -72,7 +72,7 @@ def _warn(settings: HookSettings, conf: Path, has: Mapping[str, str]) -> None:
     try:
         lua = beside.read_text(errors="replace") if beside.exists() else None
     except OSError as error:
-        raise InputError(f"{beside} cannot be read: {error.strerror}") from error
+        raise unreadable(beside, error) from error
     dangers = [*replaced_hooks(settings, has), *lua_dangers(settings, lua), *conf_dangers(has)]
     if dangers:
         write_line("Before you restart slurmctld:")

@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from fairlead_cli.errors import ClusterError, InputError
+from fairlead_cli.errors import ClusterError, InputError, unreadable
 from fairlead_cli.options import Format
 from fairlead_cli.printing import print_answer
 from fairlead_cli.slurm.clusters import controller
@@ -91,7 +91,7 @@ def _content(script: Path) -> bytes:
     try:
         return script.read_bytes()
     except OSError as error:
-        raise InputError(f"{script} cannot be read: {error.strerror}") from error
+        raise unreadable(script, error) from error
 
 
 async def _target(flags: ScriptFlags) -> tuple[str, BatchTarget]:
