@@ -62,13 +62,12 @@ def read_stated(directory: Path) -> DirectorySource | None:
         raise InputError(f"{path}: {error}") from error
 
 
-def grown(known: AccountLayout | None, more: AccountLayout) -> AccountLayout:
+def grown(base: AccountLayout, more: AccountLayout) -> AccountLayout:
     """The layout with what it has not yet.
 
     Raises:
         InputError: a name is none, or is asked for twice.
     """
-    base = known or AccountLayout(clusters=[], groups={}, operators=[])
     groups = {name: list(members) for name, members in base.groups.items()}
     for name, members in more.groups.items():
         groups[name] = _union(groups.get(name, []), members)

@@ -33,9 +33,9 @@ def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server:
     more = AccountLayout(
         clusters=list(clusters), groups=alone | _groups(who.group), operators=list(who.operator)
     )
-    base = known.layout if known else None
+    base = known.layout if known else _NOBODY
     if who.tenant_connections is not None:
-        base = msgspec.structs.replace(base or _NOBODY, tenant_connections=who.tenant_connections)
+        base = msgspec.structs.replace(base, tenant_connections=who.tenant_connections)
     stated = DirectorySource(
         layout=grown(base, more),
         server=_choice(known.server if known else None, server),
