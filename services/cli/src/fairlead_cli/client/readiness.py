@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from fairlead_bus import Bus, RetryableBusError
 from fairlead_cli.client.connection import ask
 from fairlead_cli.errors import CommandError
 from fairlead_cli.signals import happens
-from fairlead_contracts.messages.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
+from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
 
 READY_WITHIN_SECONDS = 120.0
 """A busy machine takes a multiple of the few seconds that a start takes."""
@@ -56,13 +56,9 @@ async def _why_not(bus: Bus) -> str:
         return str(error)
     if not reply.pools:
         return "the scorers wait for a cluster: its watcher (of a simulated one, the service `sim`) has told of no pool yet"
-    return "; ".join(_silences(reply.pools))
-
-
-def _silences(pools: Sequence[PoolTenants]) -> list[str]:
-    """The pools with shards for which nobody answers: the scorers divide them while they start."""
-    return [
+    # The scorers divide the shards of a pool among them while they start.
+    return "; ".join(
         f"pool {pool.pool}: no scorer answers yet for its shards {', '.join(map(str, pool.silent_shards))}"
-        for pool in pools
+        for pool in reply.pools
         if pool.silent_shards
-    ]
+    )
