@@ -136,7 +136,11 @@ class Supervisor:
             child = await start(program, group=self._group, logs=self._logs)
             began = time.monotonic()
             code = await self._watch(child)
-            _refuse_bad_settings(child, code)
+            if code == BAD_SETTINGS:
+                raise ProcessFailedError(
+                    f"{program.name} refuses its settings:\n{child.tail()}",
+                    hint=f"Its whole log: {child.log}",
+                )
             if time.monotonic() - began > SETTLED_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
             self.restarts += 1
@@ -154,13 +158,6 @@ class Supervisor:
         finally:
             del self._children[child.program.name]
             await child.end()
-
-
-def _refuse_bad_settings(child: Child, code: int) -> None:
-    if code == BAD_SETTINGS:
-        raise ProcessFailedError(
-            f"{child.program.name} refuses its settings:\n{child.tail()}", hint=f"Its whole log: {child.log}"
-        )
 
 
 def describe_exit(code: int) -> str:
