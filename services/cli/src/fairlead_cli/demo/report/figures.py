@@ -86,12 +86,13 @@ def study(title: str, result: RunResult, *, classes: Sequence[str]) -> OrderedRu
     """
     waits = result.waits()
     backlogged = result.backlogged_seconds > 0
+    moments = [to_seconds(sample.at) for sample in result.samples if all(sample.waiting.values())]
     first = [job.waited for job in result.jobs if job.job_class == classes[0]]
     return OrderedRun(
         title=title,
         shares=result.shares if backlogged else None,
         jain=result.jain if backlogged else None,
-        backlog=_backlog(result.samples) if backlogged else None,
+        backlog=(moments[0], moments[-1]) if backlogged and moments else None,
         course=course(result.samples, result.makespan_seconds),
         by_tenant={
             tenant: waits[tenant, EVERY] for tenant in result.entitlements if (tenant, EVERY) in waits
@@ -114,11 +115,6 @@ def _by_class(
         for job_class, name in asked.items()
         if (tenant, name) in waits
     }
-
-
-def _backlog(samples: Sequence[PoolSample]) -> tuple[float, float] | None:
-    moments = [to_seconds(sample.at) for sample in samples if all(sample.waiting.values())]
-    return (moments[0], moments[-1]) if moments else None
 
 
 def course(samples: Iterable[PoolSample], makespan: float) -> list[Bin]:
