@@ -7,8 +7,9 @@ import msgspec
 import pytest
 import yaml
 
+from fairlead_cli.client.words import counted, listed
 from fairlead_cli.errors import InputError
-from fairlead_cli.findings import EXIT_ERRORS, EXIT_WARNINGS, Finding, Severity, counted, exit_code, listed
+from fairlead_cli.findings import EXIT_ERRORS, EXIT_WARNINGS, Finding, Severity, exit_code
 from fairlead_cli.kueue.clusters import KubeTarget, target, targets
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, seen

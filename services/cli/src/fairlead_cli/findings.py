@@ -77,18 +77,6 @@ def open_names(findings: Iterable[Finding]) -> list[str]:
     return list(dict.fromkeys(one.name for one in findings if one.severity in is_open and not one.accepted))
 
 
-def listed(names: Iterable[str], *, most: int = 5) -> str:
-    """The first names of a list in words, and how many more there are."""
-    found = list(names)
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 def findings_view(findings: Sequence[Finding], *, quiet: bool = False) -> Iterator[RenderableType]:
     """Findings for a person, what was fine first: on a terminal what is to be done stands last. A quiet one leaves out the former."""
     fine = [finding for finding in findings if finding.severity is Severity.OK]

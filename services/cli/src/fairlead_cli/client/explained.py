@@ -7,6 +7,7 @@ from fairlead_cli.client.words import (
     ahead_in_words,
     amounts,
     approval_in_words,
+    counted,
     demand,
     levels_left_in_words,
     preempted_in_words,
@@ -109,9 +110,7 @@ def _how_its_tenant_stands(found: Explanation) -> Iterator[str]:
 def _but_own_jobs(found: Explanation) -> str:
     """The clause on jobs of the tenant's own that go first: its share is not what the job waits for."""
     own = sum(part.jobs for part in found.ahead if part.tenant == found.tenant)
-    if not own:
-        return ""
-    return ", but 1 job of its own goes first" if own == 1 else f", but {own} jobs of its own go first"
+    return f", but {counted(own, 'job of its own goes', 'jobs of its own go')} first" if own else ""
 
 
 def _ordinal(number: int) -> str:

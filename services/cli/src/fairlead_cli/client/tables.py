@@ -8,6 +8,7 @@ from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
 from fairlead_cli.client.words import (
     amounts,
     approval_in_words,
+    counted,
     demand,
     multiple,
     reason,
@@ -130,7 +131,7 @@ def _approval_lines(pool: PoolQueue, columns: int) -> Iterator[str]:
 def _unranked_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
     """Jobs that do not run and stand in no line: how many, and why the first of them."""
     if pool.unranked:
-        jobs = "1 job does" if pool.unranked == 1 else f"{pool.unranked} jobs do"
+        jobs = counted(pool.unranked, "job does", "jobs do")
         has = "has" if pool.unranked == 1 else "have"
         told = f"{jobs} not run now, and {has} no position in this order:"
         yield style(wrapped(told, columns), "yellow")
@@ -140,7 +141,7 @@ def _unranked_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str
 def _nowhere_lines(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
     """The same of jobs that are in no pool."""
     if reply.nowhere:
-        jobs = "1 job is" if reply.nowhere == 1 else f"{reply.nowhere} jobs are"
+        jobs = counted(reply.nowhere, "job is", "jobs are")
         yield style(wrapped(f"{jobs} in no order, as no pool is behind the queue:", columns), "yellow")
         yield from _first_lines(reply.nowhere, reply.nowhere_first or [], columns, style)
 
@@ -306,8 +307,8 @@ def _use(standing: TenantShare) -> str:
 
 
 def _silences(pool: PoolQueue | PoolTenants, columns: int, style: Style) -> Iterator[str]:
-    if count := len(pool.silent_shards):
-        shards = "1 shard" if count == 1 else f"{count} shards"
+    if pool.silent_shards:
+        shards = counted(len(pool.silent_shards), "shard")
         told = (
             f"incomplete: {shards} of {pool.pool} did not answer: tenants are missing "
             "(a scorer may be starting or gone)"

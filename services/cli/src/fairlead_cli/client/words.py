@@ -1,4 +1,4 @@
-"""Positions, shares and durations in words."""
+"""Positions, shares, durations, numbers and lists in words."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -11,7 +11,6 @@ from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.decisions import EffectiveJob, Position, UnboundedBy
 from fairlead_contracts.messages.questions import Adherence, Approval, Promised, Steering
 
-_MOST_PASSING = 5
 _TENANTS_NAMED = 6
 """Number of tenants named on one line; the others are counted together."""
 _THOUSANDTHS = 1000
@@ -29,6 +28,18 @@ def duration(seconds: float) -> str:
     return f"{seconds // _DAY:.0f} d {seconds % _DAY // _HOUR:.0f} h"
 
 
+def listed(names: Iterable[str], *, most: int = 5) -> str:
+    """The first names of a list in words, and how many more there are."""
+    found = list(names)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def scarce_first(resources: Iterable[str]) -> list[str]:
     """Resources in the order in which people ask for them: what there is little of before cores and memory."""
     return sorted(resources, key=lambda name: (name in ("cpu", "memory"), name))
@@ -36,13 +47,12 @@ def scarce_first(resources: Iterable[str]) -> list[str]:
 
 def demand(amounts: dict[str, int]) -> str:
     """A demand on one line, scarce resources first."""
-    return " ".join(f"{short_resource(name)}={_told(name, amounts[name])}" for name in scarce_first(amounts))
-
-
-def _told(resource: str, amount: int) -> str:
-    """An amount as Kubernetes writes it, but for thousandths of more than one: `19660800m` is 19660.8 to people."""
-    written = figures.amount_format if amount > _THOUSANDTHS else quantity_format
-    return written(resource)(amount)
+    parts = []
+    for name in scarce_first(amounts):
+        # As Kubernetes writes it, but for thousandths of more than one: `19660800m` is 19660.8 to people.
+        written = figures.amount_format if amounts[name] > _THOUSANDTHS else quantity_format
+        parts.append(f"{short_resource(name)}={written(name)(amounts[name])}")
+    return " ".join(parts)
 
 
 def amounts(found: dict[str, int]) -> str:
@@ -199,7 +209,7 @@ def untaken_in_words(steering: Steering) -> str:
     """A clause on submissions that wait to become jobs; empty for none."""
     if not steering.untaken:
         return ""
-    count = "1 submission is" if steering.untaken == 1 else f"{steering.untaken} submissions are"
+    count = counted(steering.untaken, "submission is", "submissions are")
     return f"{count} published and not taken up yet, so not in this list"
 
 
@@ -207,11 +217,7 @@ def unanswered_in_words(steering: Steering) -> str:
     """A sentence on jobs that start nothing because nobody answers their check; empty for none."""
     if not steering.unanswered:
         return ""
-    jobs = (
-        "1 job has its quota and starts"
-        if steering.unanswered == 1
-        else f"{steering.unanswered} jobs have their quota and start"
-    )
+    jobs = counted(steering.unanswered, "job has its quota and starts", "jobs have their quota and start")
     return (
         f"{jobs} nothing: no checker leads, so nobody answers the check {GANG_FIT}. "
         f"Start one, or let them through unchecked by `fairlead watchdog --check {GANG_FIT}`"
@@ -233,17 +239,17 @@ def promised_in_words(found: Promised) -> str:
     )
     if not found.passing:
         return f"{starts}. The jobs behind it wait for it"
-    named = ", ".join(found.passing[:_MOST_PASSING])
-    more = len(found.passing) - _MOST_PASSING
-    others = f" and {more} more" if more > 0 else ""
-    return f"{starts}. The jobs behind it wait for it, but for {named}{others}: they end by then, or leave room for it"
+    passing = listed(found.passing)
+    return (
+        f"{starts}. The jobs behind it wait for it, but for {passing}: they end by then, or leave room for it"
+    )
 
 
 def levels_left_in_words(steering: Steering) -> str:
     """A clause on levels that stand and should be gone; empty for none."""
     if not steering.levels_left:
         return ""
-    count = "1 level stands" if steering.levels_left == 1 else f"{steering.levels_left} levels stand"
+    count = counted(steering.levels_left, "level stands", "levels stand")
     return f"{count} that should be gone"
 
 
@@ -252,7 +258,7 @@ def preempted_in_words(steering: Steering) -> str:
     stopped = steering.preemptions_by_left_levels
     if not stopped:
         return ""
-    jobs = "1 running job was" if stopped == 1 else f"{stopped} running jobs were"
+    jobs = counted(stopped, "running job was", "running jobs were")
     return (
         f"{jobs} stopped for others while levels stood that should have been gone: "
         "by these levels, or by the jobs' own classes (the frontend does not say which)"
@@ -270,13 +276,13 @@ def adherence_in_words(found: Adherence) -> str:
 
 def _unjudged(found: Adherence) -> str:
     """The numbers of admissions that nobody could judge by the order, in words; empty for none."""
-    counted = (
+    kinds = (
         (found.newcomers, "that had just come"),
         (found.takeovers, "while the lead changed hands"),
         (found.unordered, "while there was no order"),
         (found.unseen, "while the admitter did not know everything"),
     )
-    parts = [f"{number} {why}" for number, why in counted if number]
+    parts = [f"{number} {why}" for number, why in kinds if number]
     *first, last = parts or [""]
     return f" (not judged: {f'{", ".join(first)} and ' if first else ''}{last})" if parts else ""
 

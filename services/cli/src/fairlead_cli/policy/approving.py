@@ -14,7 +14,7 @@ import msgspec
 from fairlead_bus import Bus
 from fairlead_cli.client.approval_dates import grant_history
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.client.words import approval_in_words, what_is_known
+from fairlead_cli.client.words import approval_in_words, counted, what_is_known
 from fairlead_cli.errors import CommandError, InputError, NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ClassGranted
@@ -82,7 +82,7 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
     if job.phase == Phase.RUNNING:
         tell("It runs already: its class counts only if it has to wait again.", form)
     if gone:
-        dropped = "1 grant of a job" if len(gone) == 1 else f"{len(gone)} grants of jobs"
+        dropped = counted(len(gone), "grant of a job", "grants of jobs")
         tell(f"dropped {dropped} that nobody knows any more", form)
     said = ClassGranted(
         job=named(job),

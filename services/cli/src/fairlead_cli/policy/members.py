@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusError, Stored, bucket_stream
 from fairlead_cli.client.connection import connected
+from fairlead_cli.client.words import listed
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.worth import Capacities, capacities, told_pools, waiting_jobs
@@ -131,13 +132,12 @@ def left_out(document: PolicyDocument, waiting: Mapping[str, int]) -> Iterator[s
     """A sentence that tenants with jobs in the queue are neither named nor let in."""
     if document.unlisted_weight is not None:
         return
-    listed = {tenant.name for tenant in document.tenants}
-    gone = {tenant: jobs for tenant, jobs in sorted(waiting.items()) if jobs and tenant not in listed}
+    named = {tenant.name for tenant in document.tenants}
+    gone = {tenant: jobs for tenant, jobs in sorted(waiting.items()) if jobs and tenant not in named}
     if gone:
-        told = ", ".join(f"{tenant} ({jobs} waiting)" for tenant, jobs in list(gone.items())[:_MOST_NAMED])
-        more = f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else ""
+        told = listed(f"{tenant} ({jobs} waiting)" for tenant, jobs in gone.items())
         yield (
-            f"tenants: these have jobs in the queue and are not in this policy: {told}{more}. Unless a `match` takes them, "
+            f"tenants: these have jobs in the queue and are not in this policy: {told}. Unless a `match` takes them, "
             "their jobs go last and new ones are refused"
         )
 
@@ -162,8 +162,7 @@ def unknown_members(document: PolicyDocument, stated: Collection[str]) -> Iterat
     """A sentence for each member that no cluster states; none where nobody states anything."""
     if not stated:
         return
-    known = ", ".join(sorted(stated)[:_MOST_NAMED])
-    more = len(stated) - _MOST_NAMED
+    known = listed(sorted(stated))
     for place, pool in enumerate(document.pools):
         for member in pool.members:
             if member not in stated:
@@ -176,7 +175,6 @@ def unknown_members(document: PolicyDocument, stated: Collection[str]) -> Iterat
                 )
                 near = get_close_matches(member, stated, 1)
                 yield (
-                    f"pools[{place}].members: {absent}. "
-                    f"Known are {known}{f' and {more} more' if more > 0 else ''}"
+                    f"pools[{place}].members: {absent}. Known are {known}"
                     + (f". Did you mean {near[0]}?" if near else "")
                 )

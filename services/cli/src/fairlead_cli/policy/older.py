@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from fairlead_cli.client.words import counted
 from fairlead_cli.policy.approvals import apart_from_approvals
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
@@ -69,4 +70,4 @@ def _holders(document: PolicyDocument, job_class: str) -> str:
     granted = [one for one in document.grants if job_class in one.classes]
     jobs = sum(one.job is not None for one in granted)
     tenants = dict.fromkeys(one.tenant for one in granted if one.job is None)
-    return ", ".join([*tenants, *(["1 job"] if jobs == 1 else [f"{jobs} jobs"] if jobs else [])])
+    return ", ".join([*tenants, *([counted(jobs, "job")] if jobs else [])])

@@ -14,6 +14,7 @@ from fairlead_cli.client.submitting.answers import hearing_answers
 from fairlead_cli.client.submitting.following import Following, SubmissionTally, answer_line
 from fairlead_cli.client.submitting.publishing import Parcel, PublishOutcome, pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
+from fairlead_cli.client.words import listed
 from fairlead_cli.console import fail, say, warn, write_line
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.options import Format
@@ -26,8 +27,6 @@ from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, 
 if TYPE_CHECKING:
     from fairlead_contracts.policyfile.document import PolicyDocument
 
-_MOST_NAMED = 5
-"""Tenants of the policy that are named at most, to compare with one that was refused as a stranger."""
 _SOON_SECONDS = 5.0
 """Seconds for which whoever does not follow jobs hears whether they are taken up: a refusal mostly comes
 within a tenth of it."""
@@ -65,7 +64,11 @@ class Session:
 
     async def _publish(self, bus: Bus) -> list[PublishOutcome]:
         """Publishes all, says what could not be stored, and waits for no answer to that."""
-        sent = await publish_all(bus, self._parcels, told=_tell_problem)
+        sent = await publish_all(
+            bus,
+            self._parcels,
+            told=lambda one: fail(f"{one.parcel.tenant}/{one.parcel.id}: {one.problem}"),
+        )
         for one in sent:
             if one.problem:
                 self.following.give_up((one.parcel.tenant, one.parcel.id))
@@ -186,10 +189,6 @@ def _print_answer(answer: AnyAnswer, form: Format) -> None:
             write_line(answer_line(answer))
 
 
-def _tell_problem(sent: PublishOutcome) -> None:
-    fail(f"{sent.parcel.tenant}/{sent.parcel.id}: {sent.problem}")
-
-
 async def who_is_meant(bus: Bus, strangers: Collection[str]) -> list[str]:
     """A sentence on each of them with tenants of the policy; none where there are none, or we may not read it."""
     if not strangers:
@@ -206,10 +205,9 @@ async def who_is_meant(bus: Bus, strangers: Collection[str]) -> list[str]:
 def _who_is_known(policy: "PolicyDocument", strangers: Collection[str]) -> Iterator[str]:
     parents = {tenant.parent for tenant in policy.tenants}
     known = [tenant.name for tenant in policy.tenants if tenant.name not in parents]
-    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    names = listed(known)
     for stranger in strangers if known else ():
         near = get_close_matches(stranger, known, 1)
-        names = f"{', '.join(known[:_MOST_NAMED])}{more}"
         if near:
             yield f"tenant {stranger}: did you mean {near[0]}? The policy names {names}"
         else:

@@ -14,9 +14,10 @@ from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected, server_of
 from fairlead_cli.client.controls import control_words
 from fairlead_cli.client.steering import this_user
+from fairlead_cli.client.words import listed
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
-from fairlead_cli.findings import listed, open_names
+from fairlead_cli.findings import open_names
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.checks.queues import named_pools, preempting_pools
@@ -83,12 +84,7 @@ async def look(
         InputError: a name to accept is no finding's name.
         ClusterError: the cluster cannot be reached.
     """
-    unknown = sorted(set(flags.accept) - known_names())
-    if unknown:
-        raise InputError(
-            f"--accept {unknown[0]}: no finding has this name",
-            hint=_meant(unknown[0], sorted(known_names())),
-        )
+    _refuse_unknown(flags.accept)
     document, source = await _policy(flags.policy, bus)
     survey = Survey(
         cluster=target.cluster,
@@ -111,9 +107,16 @@ async def look(
     return report(survey, verdict, policy=source, cleared=cleared, said=said)
 
 
-def _meant(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    return f"Did you mean {near[0]}?" if near else f"Names are {', '.join(known)}."
+def _refuse_unknown(accepted: Sequence[str]) -> None:
+    """Refuses a name that no finding has."""
+    known = sorted(known_names())
+    unknown = sorted(set(accepted).difference(known))
+    if unknown:
+        near = get_close_matches(unknown[0], known, 1)
+        raise InputError(
+            f"--accept {unknown[0]}: no finding has this name",
+            hint=f"Did you mean {near[0]}?" if near else f"Names are {', '.join(known)}.",
+        )
 
 
 async def settle(

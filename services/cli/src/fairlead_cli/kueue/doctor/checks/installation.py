@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.findings import Finding, error, info, listed, warning
+from fairlead_cli.client.words import listed
+from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.rights import binding
 from fairlead_cli.kueue.doctor.survey import Survey, check

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterator
 
-from fairlead_cli.findings import Finding, info, listed, warning
+from fairlead_cli.client.words import listed
+from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import quotas
 from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.kueue.doctor.making import Misfit, makers, misfits

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from fairlead_cli.findings import Finding, Severity, info, listed, warning
+from fairlead_cli.client.words import listed
+from fairlead_cli.findings import Finding, Severity, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
 from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.findings import Finding, counted, info, listed, warning
+from fairlead_cli.client.words import counted, listed
+from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube.kinds.objects import LabelSelector

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from fairlead_cli.findings import Finding, counted, error, listed
+from fairlead_cli.client.words import counted, listed
+from fairlead_cli.findings import Finding, error
 from fairlead_cli.kueue.doctor.kinds import Written
 from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
