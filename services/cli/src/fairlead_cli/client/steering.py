@@ -94,7 +94,12 @@ async def _known_pools(bus: Bus) -> Pools | None:
 
 def _told(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
     """Lines on the word that was set, and on each stricter word beside which it does not hold."""
-    stricter = list(_stricter(mode, pool, words))
+    stricter = [
+        f"but all pools are {words[name].told()}, and the stricter word holds; `fairlead resume` ends that"
+        if name is None
+        else f"pool {name} stays {words[name].told()}; `fairlead resume {name}` ends that"
+        for name in _stricter_than(mode, pool, words)
+    ]
     if pool is not None:
         yield f"pool {pool}: {mode.value}" + ("" if stricter else f"; {EFFECT[mode]}")
     else:
@@ -102,14 +107,6 @@ def _told(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
             ", except where a stricter word holds:" if stricter else ""
         )
     yield from stricter
-
-
-def _stricter(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
-    for name in _stricter_than(mode, pool, words):
-        if name is None:
-            yield f"but all pools are {words[name].told()}, and the stricter word holds; `fairlead resume` ends that"
-        else:
-            yield f"pool {name} stays {words[name].told()}; `fairlead resume {name}` ends that"
 
 
 def _stricter_than(mode: Mode, pool: str | None, words: Controls) -> Iterator[str | None]:
