@@ -68,20 +68,14 @@ class ClusterView:
 
     def workload(self, key: Key, facts: Known | None) -> None:
         """Takes a Workload in as it is now; None: it is gone."""
-        if facts is None:
-            self._workloads.pop(key, None)
-        else:
-            self._workloads[key] = facts
+        _put(self._workloads, key, facts)
         self._to_translate[key] = None
 
     def local_queue(self, key: Key, facts: LocalQueueFacts | None) -> None:
         """Takes in a LocalQueue; None where it is gone."""
-        if facts is None:
-            self._around.local_queues.pop(key, None)
-            self._state(subjects.state(self._cluster, "tenant", key.name, scope=key.namespace), None)
-        else:
-            self._around.local_queues[key] = facts
-            self._state_one(pools.tenant(self._cluster, key, facts))
+        _put(self._around.local_queues, key, facts)
+        state = None if facts is None else pools.tenant(self._cluster, key, facts)
+        self._state(subjects.state(self._cluster, "tenant", key.name, scope=key.namespace), state)
         self._retranslate_readers(Dependency("local queue", "", key))
 
     def cluster_queue(self, key: Key, facts: QueueFacts | None) -> None:
@@ -236,9 +230,6 @@ class ClusterView:
         for subject, state in states.items():
             self._state(subject, state)
         self._from_quota = set(states)
-
-    def _state_one(self, state: State) -> None:
-        self._state(subject_of(state), state)
 
     def _state(self, subject: str, state: State | None) -> None:
         before = self._stated.get(subject)

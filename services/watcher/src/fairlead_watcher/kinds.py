@@ -12,12 +12,12 @@ Discovery (`get` on /apis) everybody signed in may do. Nothing is written.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.cards import HOLDER
 from fairlead_contracts.messages.state import NodeState
 from fairlead_kube.client import KubeClient
-from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.resources import (
     CLUSTER_QUEUES,
     COHORTS,
@@ -38,8 +38,8 @@ from fairlead_kube.reflector import Described, Key
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.objects.quota import cohort_facts, queue_facts
-from fairlead_watcher.objects.surroundings import ClassKind, class_value, local_queue_facts, namespace_labels
-from fairlead_watcher.objects.workload_facts import Known, OwnerFacts, owner_facts, workload_facts
+from fairlead_watcher.objects.surroundings import class_value, local_queue_facts, namespace_labels
+from fairlead_watcher.objects.workload_facts import Known, owner_facts, workload_facts
 from fairlead_watcher.sources import KindSource, WatchedKind
 from fairlead_watcher.statements import pools
 
@@ -95,9 +95,11 @@ class Kinds:
             self._of(CLUSTER_QUEUES, queue_facts, view.cluster_queue),
             self._of(COHORTS, cohort_facts, view.cohort, optional=True),
             self._of(LOCAL_QUEUES, local_queue_facts, view.local_queue),
-            self._of(WORKLOAD_PRIORITY_CLASSES, class_value, self._class("WorkloadPriorityClass")),
-            self._of(PRIORITY_CLASSES, class_value, self._class("PriorityClass")),
-            self._of(NODES, self._node, self._with_cards),
+            self._of(
+                WORKLOAD_PRIORITY_CLASSES, class_value, partial(view.class_value, "WorkloadPriorityClass")
+            ),
+            self._of(PRIORITY_CLASSES, class_value, partial(view.class_value, "PriorityClass")),
+            self._of(NODES, partial(pools.node, self._cluster), self._with_cards),
             self._card_holders(),
             self._of(NAMESPACES.metadata(), namespace_labels, view.namespace),
             self._owners(JOBS),
@@ -149,7 +151,7 @@ class Kinds:
         return KindSource[Workload, Known](
             self._client,
             WORKLOADS,
-            project=self._workload,
+            project=lambda workload: workload_facts(workload, ended_after=self._clock() - self._ended_stay),
             deliver=self._view.workload,
             wake=self._wake,
             observer=self._observer,
@@ -160,24 +162,13 @@ class Kinds:
     def _owners[T: Described](
         self, resource: Resource[T], *, optional: bool = False, label_selector: str | None = None
     ) -> WatchedKind:
-        def deliver(key: Key, facts: OwnerFacts | None) -> None:
-            self._view.owner(resource.kind, key, facts)
-
         return self._of(
-            resource.metadata(), owner_facts, deliver, optional=optional, label_selector=label_selector
+            resource.metadata(),
+            owner_facts,
+            partial(self._view.owner, resource.kind),
+            optional=optional,
+            label_selector=label_selector,
         )
-
-    def _class(self, kind: ClassKind) -> Callable[[Key, int | None], None]:
-        def deliver(key: Key, value: int | None) -> None:
-            self._view.class_value(kind, key, value)
-
-        return deliver
-
-    def _workload(self, workload: Workload) -> Known:
-        return workload_facts(workload, ended_after=self._clock() - self._ended_stay)
-
-    def _node(self, node: Node) -> NodeState:
-        return pools.node(self._cluster, node)
 
     def _with_cards(self, key: Key, node: NodeState | None) -> None:
         self._refusals.note(key, "" if node is None else node.cards_refused)

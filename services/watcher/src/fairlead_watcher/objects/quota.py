@@ -208,7 +208,7 @@ class Forest:
     def potential(self, queue: QueueFacts) -> dict[QuotaKey, int]:
         """The most that the ClusterQueue can have when nothing is in use (`potentialAvailable`)."""
         above = self._cohort_potential(queue.parent) if queue.parent else None
-        return _potential(queue.quotas, {name: one.nominal for name, one in queue.quotas.items()}, above)
+        return _potential(queue.quotas, _nominal(queue.quotas), above)
 
     def _parent(self, cohort: CohortFacts) -> str:
         """The cohort's parent; a cohort in a circle has none."""
@@ -228,7 +228,7 @@ class Forest:
     def _subtree(self, name: str) -> dict[QuotaKey, int]:
         """The cohort's own quota, and what its children lend."""
         if name not in self._subtrees:
-            total = {key: quota.nominal for key, quota in self._cohorts[name].quotas.items()}
+            total = _nominal(self._cohorts[name].quotas)
             parts = [_lent(queue.quotas, _nominal(queue.quotas)) for queue in self._members.get(name, ())]
             parts += [
                 _lent(self._cohorts[child].quotas, self._subtree(child))

@@ -16,7 +16,7 @@ from fairlead_contracts.messages.state import Fault, JobShape, Outcome
 from fairlead_kube.kinds.demand import pod_count, workload_charges, workload_demand
 from fairlead_kube.kinds.objects import Condition, ObjectMeta, PartialObject, instant
 from fairlead_kube.kinds.quantities import int32
-from fairlead_kube.kinds.workloads import PRIORITY_BOOST, CheckState, PodSetAssignment, Workload, lever_owner
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, PodSetAssignment, Workload, lever_owner
 from fairlead_watcher.objects.equivalence import equivalence
 from fairlead_watcher.objects.metadata import NO_WORDS, MetadataWords, merged, words_of
 from fairlead_watcher.objects.refused_flavors import RefusedFlavors, refused_flavors
@@ -158,7 +158,8 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         owners=_owners(metadata),
         grouped=metadata.controller is None and bool(metadata.owner_references),
         own=words_of(metadata),
-        template=_template(workload),
+        # Of several pod sets the first one wins: it is the leader's.
+        template=merged(words_of(pod_set.template.metadata) for pod_set in spec.pod_sets or ()),
         active=workload.active,
         gates=metadata.annotation(GATES) or "",
         priority=spec.priority or 0,
@@ -202,11 +203,6 @@ def _owners(metadata: ObjectMeta) -> list[Owner]:
         return [Owner(controller.kind, controller.name, controller.uid)]
     found = sorted(Owner(one.kind, one.name, one.uid) for one in metadata.owner_references or ())
     return found[:MOST_OWNERS]
-
-
-def _template(workload: Workload) -> MetadataWords:
-    """The template's words. Of several pod sets the first one wins: it is the leader's."""
-    return merged(words_of(pod_set.template.metadata) for pod_set in workload.spec.pod_sets or ())
 
 
 def _demand(workload: Workload) -> tuple[dict[str, int], Fault | None]:
@@ -315,17 +311,16 @@ def _refused(workload: Workload) -> RefusedFlavors:
 
 def _open_checks(workload: Workload) -> str:
     """The open checks, in words: those that are not `Ready`."""
-    found = [_check_in_words(one) for one in workload.status.admission_checks or () if one.state != _AGREED]
+    found = [
+        f"admission check {check.name} is {check.state}" + (f": {check.message}" if check.message else "")
+        for check in workload.status.admission_checks or ()
+        if check.state != _AGREED
+    ]
     return _shortened("; ".join(found))
 
 
 def _unanswered(workload: Workload) -> tuple[str, ...]:
     return tuple(one.name for one in workload.status.admission_checks or () if one.state == _OPEN)
-
-
-def _check_in_words(check: CheckState) -> str:
-    said = f": {check.message}" if check.message else ""
-    return f"admission check {check.name} is {check.state}{said}"
 
 
 def _shortened(text: str) -> str:

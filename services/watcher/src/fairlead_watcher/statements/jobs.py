@@ -13,8 +13,8 @@ from fairlead_watcher.objects.class_request import AnnotationSource, ClassReques
 from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merged
 from fairlead_watcher.objects.refused_flavors import has_no_flavor
 from fairlead_watcher.objects.reservable import STRICT
-from fairlead_watcher.objects.surroundings import WorkloadContext
-from fairlead_watcher.objects.workload_facts import PODS, Owner, WorkloadFacts
+from fairlead_watcher.objects.surroundings import QueueView, WorkloadContext
+from fairlead_watcher.objects.workload_facts import PODS, WorkloadFacts
 from fairlead_watcher.statements.holds import Hold, hold_on
 
 UNSTAMPED = 0
@@ -35,12 +35,12 @@ class JobTranslation(NamedTuple):
 def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: Micros) -> JobTranslation:
     """The job that a Workload is."""
     queue = _queue(facts, around)
-    demand = _demand(facts, queue, around)
+    view = around.queue(queue) if queue else None
+    demand = _demand(facts, view)
     hold = None if facts.run or facts.end else hold_on(facts, demand, around, now)
     owner = _owner_words(facts, around)
     words = merged((facts.own, facts.template, owner))
     class_request = class_request_in(_places(facts, owner))
-    phase = _phase(facts, hold)
     job = JobState(
         cluster=cluster,
         epoch=UNSTAMPED,
@@ -50,7 +50,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         scope=facts.namespace,
         queue=queue,
         demand=demand,
-        phase=phase,
+        phase=_phase(facts, hold),
         submitted=facts.created,
         queue_time=facts.queue_time,
         level=_level(facts, around),
@@ -64,9 +64,9 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         local_queue=facts.local_queue or None,
         owner=_owner_name(facts),
         submission=words.annotations.get(SUBMISSION),
-        flavors=_flavors(facts, queue, around),
+        flavors=_flavors(facts, view),
         charged=facts.run.charged if facts.run and not facts.end else {},
-        started=_started(facts),
+        started=facts.end.started if facts.end else facts.run.since if facts.run else None,
         unchecked=_unchecked(facts),
         open_checks=_open_checks(facts) or msgspec.UNSET,
         ended=facts.end.at if facts.end else None,
@@ -76,7 +76,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         labels=words.labels,
         annotations=words.annotations,
         said=facts.said,
-        flavorless=(phase is Phase.WAITING and _is_passed_by(facts, queue, demand, around)) or msgspec.UNSET,
+        flavorless=(hold is None and _is_passed_by(facts, demand, view)) or msgspec.UNSET,
         held_by=hold.why if hold else "",
         faults=tuple(_faults(class_request, words, hold)),
         carries=words.annotations.get(CARRIES),
@@ -99,24 +99,25 @@ def _queue(facts: WorkloadFacts, around: WorkloadContext) -> str:
     return local_queue.queue if local_queue else ""
 
 
-def _demand(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[str, int]:
+def _demand(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, int]:
     """The demand. Pods count only where the queue has quota for them, as in Kueue."""
-    view = around.queue(queue) if queue else None
-    if view is None or PODS not in view.most or not facts.pods:
+    if queue is None or PODS not in queue.most or not facts.pods:
         return facts.demand
     return facts.demand | {PODS: min(facts.pods * base_units(PODS), MAX_QUANTITY)}
 
 
-def _flavors(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[str, str]:
+def _flavors(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, str]:
     """The flavors of which it holds quota, where its pool has several for a resource; elsewhere they tell nothing."""
-    view = around.queue(queue) if queue and facts.run is not None and facts.end is None else None
-    return facts.run.flavors if view is not None and view.flavored and facts.run is not None else {}
+    if queue is None or not queue.flavored or facts.run is None or facts.end is not None:
+        return {}
+    return facts.run.flavors
 
 
-def _is_passed_by(facts: WorkloadFacts, queue: str, demand: dict[str, int], around: WorkloadContext) -> bool:
+def _is_passed_by(facts: WorkloadFacts, demand: dict[str, int], queue: QueueView | None) -> bool:
     """Whether none of its queue's flavors suits it, and the queue goes on behind it: a StrictFIFO one does not."""
-    view = around.queue(queue) if queue and facts.refused else None
-    return view is not None and view.strategy != STRICT and has_no_flavor(facts.refused, demand, view.givers)
+    if queue is None or queue.strategy == STRICT:
+        return False
+    return has_no_flavor(facts.refused, demand, queue.givers)
 
 
 def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:
@@ -125,10 +126,6 @@ def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:
     if facts.run is not None:
         return Phase.RUNNING
     return Phase.WAITING if hold is None else Phase.HELD
-
-
-def _started(facts: WorkloadFacts) -> Micros | None:
-    return facts.end.started if facts.end else facts.run.since if facts.run else None
 
 
 def _unchecked(facts: WorkloadFacts) -> str:
@@ -172,14 +169,12 @@ def _owner_name(facts: WorkloadFacts) -> str | None:
 
 
 def _owner_words(facts: WorkloadFacts, around: WorkloadContext) -> MetadataWords:
-    found = [_words_of(owner, facts.namespace, around) for owner in facts.owners]
-    return found[0] if len(found) == 1 else merged(found)
-
-
-def _words_of(owner: Owner, namespace: str, around: WorkloadContext) -> MetadataWords:
-    """The words of the owner, unless another object of the same kind and name has come in its place."""
-    found = around.owner(owner.kind, namespace, owner.name)
-    return found.words if found is not None and found.uid == owner.uid else MetadataWords()
+    """The words of its owners. Another object of the same kind and name may have come in an owner's place."""
+    words: list[MetadataWords] = []
+    for owner in facts.owners:
+        found = around.owner(owner.kind, facts.namespace, owner.name)
+        words.append(found.words if found is not None and found.uid == owner.uid else MetadataWords())
+    return words[0] if len(words) == 1 else merged(words)
 
 
 def _places(facts: WorkloadFacts, owner: MetadataWords) -> tuple[AnnotationSource, ...]:
