@@ -7,6 +7,7 @@ decided from what is known then and published by its ownership. Record: say how 
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from fairlead_bus import Asked, Bus, Rejected
 from fairlead_bus.ownership.membership import Membership
@@ -305,27 +306,21 @@ class Scorer:
             self,
             self._traces,
             rest=self._settings.step_down_seconds,
-            confirm_after=self._confirm_after,
+            # All quiet owners together ask the server a bounded number of times a second.
+            confirm_after=lambda: max(CONFIRM_SECONDS, len(self._ownerships) / _CONFIRMS_PER_SECOND),
             changed_hands=self._wake.set,
         )
 
-    def _confirm_after(self) -> float:
-        """The pause after which all quiet owners together ask the server a bounded number of times a second."""
-        return max(CONFIRM_SECONDS, len(self._ownerships) / _CONFIRMS_PER_SECOND)
-
     async def _hold(self, ownership: ShardOwnership) -> None:
         """Runs the ownership, and answers the questions of other scorers about its shard meanwhile."""
-
-        async def answer(asked: Asked) -> bytes:
-            return self._answer(ownership, asked)
-
-        endpoint = await self._bus.serve(subjects.shard_questions(*ownership.shard), answer)
+        questions = subjects.shard_questions(*ownership.shard)
+        endpoint = await self._bus.serve(questions, partial(self._answer, ownership))
         try:
             await ownership.run()
         finally:
             await endpoint.close()
 
-    def _answer(self, ownership: ShardOwnership, asked: Asked) -> bytes:
+    async def _answer(self, ownership: ShardOwnership, asked: Asked) -> bytes:
         pool = self._pool_of(ownership.shard)
         kind = _KINDS.get(asked.subject.rsplit(".", 1)[1])
         if kind is None:

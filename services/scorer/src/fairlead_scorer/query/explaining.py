@@ -92,6 +92,9 @@ class Explainer:
         pool = self._cache.queue_leads_to(job.cluster, job.queue)
         misfit = misfit_of(job, self._cache, None if pool is None else self._cache.pools.get(pool))
         trace = trace_of_job(job, self._traced)
+        reasons = _reasons(job)
+        if self._steering.is_unanswered(job):
+            reasons.append(words.unanswered(job))
         return Explanation(
             cluster=job.cluster,
             scope=job.scope,
@@ -112,16 +115,13 @@ class Explainer:
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,
             approved=self._cache.approval_of(job),
-            reasons=[*_reasons(job), *self._unanswered(job)],
+            reasons=reasons,
             never=misfit.never,
             no_quota=misfit.no_quota,
             no_room=misfit.no_room,
             shortfalls=misfit.shortfalls,
             trace=trace.trace_id if trace.kept else msgspec.UNSET,
         )
-
-    def _unanswered(self, job: JobState) -> list[str]:
-        return [words.unanswered(job)] if self._steering.is_unanswered(job) else []
 
     async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:
         """Adds the standing in the pool and, of a waiting job, the position and the rank."""

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros, to_datetime
+from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation, Promised
 from fairlead_contracts.messages.state import JobState, Phase
@@ -80,9 +80,8 @@ class ReserveView:
                 runs = self._named(job, found.in_its_way, open_names=open_names)
                 why = f"{found.why_none}: {runs}" if runs else found.why_none
                 return [f"It is the first that does not fit. No start is promised to it: {why}."]
-            promised = (
-                f"It is the first that does not fit, and starts by {_clock(found.shadow)} at the latest."
-            )
+            by = f"{to_datetime(found.shadow):%Y-%m-%d %H:%M:%S} UTC"
+            promised = f"It is the first that does not fit, and starts by {by} at the latest."
             return [promised, _BY_FAIRNESS] if found.passing else [promised]
         if job.uid in found.passing:
             head = self._job(found.head) if open_names and found.head is not None else None
@@ -110,7 +109,3 @@ class ReserveView:
 
     def _job(self, uid: str) -> JobState | None:
         return self._cache.stated(uid)
-
-
-def _clock(at: Micros) -> str:
-    return f"{to_datetime(at):%Y-%m-%d %H:%M:%S} UTC"

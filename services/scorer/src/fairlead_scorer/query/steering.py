@@ -61,10 +61,6 @@ class SteeringView:
         """Whether the job has its quota and waits for a check that nobody answers now."""
         return awaits_gang_fit(job) and self._leaders.leader(_CHECKER, job.cluster) is None
 
-    def _unheard(self, cluster: str) -> str:
-        lease = self._leaders.leader(_WATCHER, cluster)
-        return _UNWATCHED if lease is None else lease.silent
-
     def _of_cluster(self, pool: str, cluster: str, queues: list[QueueState]) -> Steering:
         differ = self._cache.waiting_differ(queues)
         stated = [
@@ -74,7 +70,7 @@ class SteeringView:
         ]
         judged = self._decider(pool, cluster, queues)
         going = judged.unsafe or judged.fate is Fate.GO
-        lease = self._leaders.leader(ADMITTER, cluster)
+        lease, watcher = self._leaders.leader(ADMITTER, cluster), self._leaders.leader(_WATCHER, cluster)
         checked = self._leaders.leader(_CHECKER, cluster) is not None
         how, why = _enforcement(stated, [] if lease is None else lease.outpaced.get(pool, []))
         return Steering(
@@ -83,7 +79,7 @@ class SteeringView:
             enforcement=how,
             enforcement_why=why,
             withheld=judged.why or _unwritten(lease),
-            unheard=self._unheard(cluster) or msgspec.UNSET,
+            unheard=(_UNWATCHED if watcher is None else watcher.silent) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
             unanswered=(0 if checked else self._cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
             promised=self._reserved.promised(cluster, pool) or msgspec.UNSET,

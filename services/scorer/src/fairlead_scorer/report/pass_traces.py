@@ -92,17 +92,13 @@ class PassTraces:
             ]
             moved = [root for _, root in entered]
             moved += [kept[1] for uid in overtaken if (kept := self._kept(uid)) is not None]
-            context = self._context(shard, epoch, turn, enters=bool(entered))
+            context = kept_trace(
+                "pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio, anyway=bool(entered)
+            )
         self._passes[shard] = _PendingPass(
             context, self._clock(), epoch, turn, positions, entered, moved[:_LINKS], len(overtaken)
         )
         return None if context is None else context.traceparent
-
-    def _context(self, shard: ShardName, epoch: int, turn: int, *, enters: bool) -> TraceContext | None:
-        """The context of a pass; None where it is not kept and no kept job `enters`."""
-        return kept_trace(
-            "pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio, anyway=enters
-        )
 
     def _kept(self, uid: str) -> tuple[JobState, TraceContext] | None:
         job = self._job(uid)
