@@ -57,7 +57,8 @@ class ClusterView:
         self._quota_changed = False
         self._due: list[tuple[Micros, Key]] = []
         self._due_at: dict[Key, Micros] = {}
-        self._stated: dict[str, State] = {}
+        self.stated: dict[str, State] = {}
+        """Stated objects by subject."""
         self._changed: Statements = {}
         self._from_quota: set[str] = set()
         """Subjects of pools and queues."""
@@ -166,38 +167,32 @@ class ClusterView:
         return facts.eviction if isinstance(facts, WorkloadFacts) and facts.uid == job.uid else None
 
     @property
-    def stated(self) -> dict[str, State]:
-        """Stated objects by subject."""
-        return self._stated
-
-    @property
     def cards_refused(self) -> Mapping[str, int]:
         """Number of nodes and pods whose words on cards cannot be read, by `node` and `pod`."""
         return self._cards.refused
 
     def jobs(self) -> Iterable[JobState]:
         """The jobs that are stated."""
-        return (state for state in self._stated.values() if isinstance(state, JobState))
+        return (state for state in self.stated.values() if isinstance(state, JobState))
 
     # --- inside
 
     def _translate(self, key: Key, now: Micros) -> None:
         facts = self._workloads.get(key)
         subject = subjects.state(self._cluster, "job", key.name, scope=key.namespace)
-        if not isinstance(facts, WorkloadFacts) or self._is_over(facts, now):
+        end = facts.end if isinstance(facts, WorkloadFacts) else None
+        goes = None if end is None else end.at + self._ended_stay
+        if not isinstance(facts, WorkloadFacts) or (goes is not None and goes <= now):
             self._note_lookups(key, frozenset())
             self._state(subject, None)
             return
         translation = translate(self._cluster, facts, self._noting, now)
         self._note_lookups(key, self._noting.take())
         self._state(subject, translation.job)
-        due = translation.due if facts.end is None else facts.end.at + self._ended_stay
+        due = translation.due if goes is None else goes
         if due is not None and self._due_at.get(key) != due:
             self._due_at[key] = due
             heapq.heappush(self._due, (due, key))
-
-    def _is_over(self, facts: WorkloadFacts, now: Micros) -> bool:
-        return facts.end is not None and facts.end.at + self._ended_stay <= now
 
     def _note_lookups(self, key: Key, looks: frozenset[Dependency]) -> None:
         before = self._looked_up.get(key, frozenset())
@@ -232,14 +227,14 @@ class ClusterView:
         self._from_quota = set(states)
 
     def _state(self, subject: str, state: State | None) -> None:
-        before = self._stated.get(subject)
+        before = self.stated.get(subject)
         if before == state:
             return
         if isinstance(before, JobState):
             self.phases[before.phase] -= 1
         if isinstance(state, JobState):
             self.phases[state.phase] += 1
-        _put(self._stated, subject, state)
+        _put(self.stated, subject, state)
         self._changed[subject] = state
 
 

@@ -100,7 +100,15 @@ class Kinds:
             ),
             self._of(PRIORITY_CLASSES, class_value, partial(view.class_value, "PriorityClass")),
             self._of(NODES, partial(pools.node, self._cluster), self._with_cards),
-            self._card_holders(),
+            # Pods that HAMi placed and that are not over; of these only HAMi's notes are kept.
+            self._of(
+                PODS.metadata(),
+                holding_of,
+                self._holder,
+                label_selector=HOLDER,
+                field_selector=UNFINISHED,
+                called=CARD_HOLDERS,
+            ),
             self._of(NAMESPACES.metadata(), namespace_labels, view.namespace),
             self._owners(JOBS),
             self._owners(PYTORCH_JOBS, optional=True),
@@ -116,6 +124,8 @@ class Kinds:
         *,
         optional: bool = False,
         label_selector: str | None = None,
+        field_selector: str | None = None,
+        called: str | None = None,
     ) -> WatchedKind:
         return KindSource(
             self._client,
@@ -128,22 +138,8 @@ class Kinds:
             rest=self._rest,
             optional=optional,
             label_selector=label_selector,
-        )
-
-    def _card_holders(self) -> WatchedKind:
-        """The source of pods that HAMi placed and that are not over; of these only HAMi's notes are kept."""
-        return KindSource(
-            self._client,
-            PODS.metadata(),
-            project=holding_of,
-            deliver=self._holder,
-            wake=self._wake,
-            observer=self._observer,
-            probe_seconds=self._probe_seconds,
-            rest=self._rest,
-            label_selector=HOLDER,
-            field_selector=UNFINISHED,
-            called=CARD_HOLDERS,
+            field_selector=field_selector,
+            called=called,
         )
 
     def _workloads(self) -> WatchedKind:

@@ -91,7 +91,7 @@ class KindSource[T: Described, U]:
         self._optional = optional
         self._label_selector = label_selector
         self._field_selector = field_selector
-        self._called = called or resource.plural
+        self.name = called or resource.plural
         self._rest = rest
         self._reflector: Reflector[T, U] | None = None
         self._delivered: set[Key] = set()
@@ -100,11 +100,6 @@ class KindSource[T: Described, U]:
         self._denials = 0
         self._trouble: str | None = "it was not asked for yet"
         self._heard_at = time.monotonic()
-
-    @property
-    def name(self) -> str:
-        """See `WatchedKind`."""
-        return self._called
 
     @property
     def missing(self) -> str | None:
@@ -117,7 +112,9 @@ class KindSource[T: Described, U]:
 
     def age_seconds(self) -> float:
         """See `WatchedKind`."""
-        return 0.0 if self._hears() else time.monotonic() - self._heard_at
+        # Of a kind that is known not to be served there is nothing to hear.
+        hears = self._trouble is None and (self._reflector is None or self._reflector.following)
+        return 0.0 if hears else time.monotonic() - self._heard_at
 
     def look(self) -> None:
         """See `WatchedKind`."""
@@ -204,10 +201,6 @@ class KindSource[T: Described, U]:
         if doubted or not self._optional:
             return "the API server does not serve the kind"
         return None
-
-    def _hears(self) -> bool:
-        """Whether the kind can be heard of: one that is known not to be served cannot."""
-        return self._trouble is None and (self._reflector is None or self._reflector.following)
 
     def _say(self, trouble: str | None) -> None:
         if self._trouble != trouble:
