@@ -105,7 +105,10 @@ class _FilteredAnswers:
         if not self.pending:
             found = await self._several() if self._has_many else []
             self._has_many = not found
-            self.pending.extend(found or await self._next())
+            if not found:
+                first = await self._bus.jetstream.next_of(ANSWER, self._filtered, self._after + 1)
+                found = [] if first is None else [first]
+            self.pending.extend(found)
         if self.pending:
             self._after = self.pending[-1].seq
         return bool(self.pending)
@@ -115,10 +118,6 @@ class _FilteredAnswers:
             ANSWER, self._filtered, self._after + 1, MOST_ANSWERS, most_bytes=MOST_BYTES
         )
         return [stored for stored in found if stored.seq > self._after]
-
-    async def _next(self) -> list[Stored]:
-        stored = await self._bus.jetstream.next_of(ANSWER, self._filtered, self._after + 1)
-        return [] if stored is None else [stored]
 
 
 def _filters(tenant: str | None, question: AnswerQuestion) -> list[str]:

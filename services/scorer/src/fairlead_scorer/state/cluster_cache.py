@@ -383,11 +383,11 @@ class ClusterCache:
 
     def job(self, uid: str) -> JobState | None:
         """A job that waits or runs, as it is counted."""
-        return self._counted(uid)
+        return self._jobs.get(uid) if uid in self._entries else None
 
     def owner_of(self, uid: str) -> str | None:
         """The object that a counted job was made for, where it was made for one."""
-        job = self._counted(uid)
+        job = self.job(uid)
         return None if job is None else job.owner
 
     def called(self, position: Position) -> Position:
@@ -419,7 +419,7 @@ class ClusterCache:
         )
 
     def _called(self, uid: str, otherwise: str) -> str:
-        job = self._counted(uid)
+        job = self.job(uid)
         return otherwise if job is None else job.name
 
     def approval_of(self, job: JobState) -> Approval | None:
@@ -431,11 +431,8 @@ class ClusterCache:
 
     def approved(self, uid: str) -> Approval | None:
         """The grant of a class to a counted job alone; None where nobody gave one."""
-        job = self._counted(uid)
+        job = self.job(uid)
         return None if job is None else self.approval_of(job)
-
-    def _counted(self, uid: str) -> JobState | None:
-        return self._jobs.get(uid) if uid in self._entries else None
 
     def knows_tenant(self, tenant: str) -> bool:
         """Whether the policy names the tenant, a cluster has it, or it has jobs."""

@@ -144,12 +144,6 @@ class StateView:
         self.cache.hear(runs)
         self._record.heard(len(runs))
 
-    def _knows_past(self, pool: str) -> bool:
-        """Whether past use is known as far as it counts there."""
-        if self.cache.pools[pool].past is None:
-            return True
-        return self._past_known and self._kept.complete and self._history.complete
-
     @property
     def words(self) -> OperatorWords:
         """The words of operators."""
@@ -175,9 +169,10 @@ class StateView:
         A server that crashed can bring deleted objects back, so each of its clusters must have put its state right
         since this server started.
         """
-        return (
-            self.complete and pool in self.cache.pools and not self.unmarked(pool) and self._knows_past(pool)
-        )
+        if not self.complete or pool not in self.cache.pools or self.unmarked(pool):
+            return False
+        past_known = self._past_known and self._kept.complete and self._history.complete
+        return past_known or self.cache.pools[pool].past is None
 
     def why_no_state(self) -> str | None:
         """The reason for which the state keeps anything from being decided; None where it is known."""
