@@ -372,16 +372,16 @@ def test_the_strictest_word_holds(one: Mode | None, all_: Mode | None, mode: Mod
     for pool, said in (("c1/gpu", one), (None, all_)):
         if said is not None:
             view.words.hear(word(pool), to_json(a_control(mode=said)))
-    assert view.control("c1/gpu").mode is mode
+    assert view.words.control("c1/gpu").mode is mode
 
 
 def test_a_word_that_cannot_be_read_pauses_until_it_is_taken_back() -> None:
     view = PolicyView()
     view.words.hear(word(None), b"stop!")
-    assert view.control("c1/gpu").mode is Mode.PAUSED
+    assert view.words.control("c1/gpu").mode is Mode.PAUSED
     assert word(None) in view.words.unreadable
     view.words.hear(word(None), None)
-    assert view.control("c1/gpu").mode is Mode.ACTIVE
+    assert view.words.control("c1/gpu").mode is Mode.ACTIVE
     assert not view.words.unreadable
 
 

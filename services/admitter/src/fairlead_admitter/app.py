@@ -42,7 +42,6 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.events import JobEvicted
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_policy.exact.ranking import warm_up
-from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.cpu_wait import CpuWait
 from fairlead_runtime.lifecycle import Lifecycle
@@ -225,31 +224,24 @@ class Admitter:
         )
 
     def _recorder(self, sink: EventSink, lead: Callable[[], int | None]) -> EventRecorder:
-        watch = self._watch
-
-        def rulebook() -> Rulebook | None:
-            return watch.policy.rulebook if watch.intake_known() else None
-
+        watch, leave = self._watch, self._watch.policy.words.leave
         return EventRecorder(
             sink,
             watch.facts,
-            rulebook=rulebook,
+            rulebook=lambda: watch.policy.rulebook if watch.intake_known() else None,
             leads=lambda: lead() is not None,
             # Without leave we write over nobody's level, so nobody has to hear of it.
-            foreign=lambda: self._expectations.foreign.found if self._is_cleared() else {},
+            foreign=lambda: self._expectations.foreign.found if leave(self._settings.cluster) else {},
             metrics=self._lifecycle.metrics,
         )
 
-    def _is_cleared(self) -> bool:
-        return self._watch.policy.leave(self._settings.cluster) is not None
-
     def _lever_watch(self, probing: LeverProber, lead: Callable[[], int | None]) -> LeverWatch:
-        cluster, policy = self._settings.cluster, self._watch.policy
+        cluster, words = self._settings.cluster, self._watch.policy.words
         bucket = Bucket(self._bus, topology.POLICY)
         watch = LeverWatch(
             probing,
-            leave=lambda: policy.leave(cluster),
-            found=lambda: policy.lever_found(cluster),
+            leave=lambda: words.leave(cluster),
+            found=lambda: words.lever_found(cluster),
             state=lambda found: bucket.put(subjects.lever_key(cluster), to_json(found)),
             lead=lambda: lead() if self._watch.unknown() is None else None,
             metrics=self._lifecycle.metrics,

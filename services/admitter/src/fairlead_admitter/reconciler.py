@@ -128,12 +128,12 @@ class Reconciler:
         """Observe, and for each pool decide, apply and record."""
         seen = await self._watch.look()
         self._clock.look()
-        pools = self._pools()
+        pools = self._watch.pools()
         self._take_note(seen, pools)
         self._notice_lead()
         self._staleness.keep(pools if self._may_write() else ())
         self._planner.keep(pools)
-        self._record.keep_withheld(pools)
+        self._record.restraints.keep(pools)
         if not self._may_write():
             self._adherence.stand_by(seen, pools, self._watch.leader())
             return
@@ -217,9 +217,6 @@ class Reconciler:
             self._record.admitted(sum(change.admitted for change in seen.jobs))
             self._arrivals.note(seen.state_seq, seen.at)
 
-    def _pools(self) -> dict[str, frozenset[str]]:
-        return self._watch.policy.queues_by_pool(self._watch.facts.cluster, self._watch.facts.queues)
-
     def _tell_of_starts(self, seen: Observation, pools: dict[str, frozenset[str]]) -> None:
         """Tells traces and the measured waits of starts; a job that ran for a moment is seen only once it has ended."""
         if self._took_over:
@@ -254,7 +251,7 @@ class Reconciler:
             self._staleness.excuse(pool)
             self._record.restraints.withheld(pool, plan.withholding, standing=plan.standing)
             return
-        self._record.followed(pool)
+        self._record.restraints.lifted(pool)
         if plan.doubt is not None:
             self._staleness.lack(pool, plan.doubt)
         elif plan.settled:
@@ -286,5 +283,5 @@ class Reconciler:
     def _measure(self, decision: Decision) -> None:
         seconds = self._arrivals.measure(decision.revision.get(self._watch.facts.cluster, 0))
         if seconds is not None:
-            self._planner.reacted(seconds)
+            self._planner.pace.reacted(seconds)
             self._record.reacted(seconds, decision.traceparent)

@@ -167,10 +167,6 @@ class Planner:
         )
         self._protection.refused(write.job.uid for write in applied.refused_lifts)
 
-    def reacted(self, seconds: float) -> None:
-        """A level was written so long after what caused it."""
-        self.pace.reacted(seconds)
-
     def wake_in(self) -> float | None:
         """Seconds until time alone makes something due; None where nothing is."""
         due = [self._reservations.wake_in(self._clock.wall()), self._wake_state.wake_in()]
@@ -200,7 +196,7 @@ class Planner:
         facts, policy = self._known.facts, self._known.policy
         queues = [facts.queues[name] for name in sorted(names)]
         rulebook = policy.rulebook
-        leave = policy.leave(facts.cluster)
+        leave = policy.words.leave(facts.cluster)
         heads: PoolHeads | Unsettled = Unsettled(doubt=Doubt.NO_POLICY)
         class_bands: list[ClassBand] = []
         if rulebook is not None:
@@ -222,10 +218,10 @@ class Planner:
                 _NO_DOCUMENT if rulebook is None else rulebook.document,
                 queues,
                 leave,
-                control=policy.control(pool),
+                control=policy.words.control(pool),
                 values=facts.classes,
-                found=policy.lever_found(facts.cluster),
-                revocation=policy.revocation(facts.cluster),
+                found=policy.words.lever_found(facts.cluster),
+                revocation=policy.words.revocation(facts.cluster),
                 dry_run=self._dry_run,
             ),
             heads=heads,

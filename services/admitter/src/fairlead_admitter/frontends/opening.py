@@ -99,7 +99,8 @@ async def open_frontend(
 
 def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Frontend:
     def lever() -> LeverName | None:
-        leave = watch.policy.leave(settings.cluster) or watch.policy.revocation(settings.cluster)
+        words = watch.policy.words
+        leave = words.leave(settings.cluster) or words.revocation(settings.cluster)
         return None if leave is None else leave.lever
 
     calls = KueueCalls(client)

@@ -106,16 +106,14 @@ class SubmissionCheck:
         return queue.name if queue is not None and queue.able.open_queues else None
 
     def _no_queue(self, submission: Submission) -> FieldError:
-        usable = ", ".join(sorted(self._usable(submission.tenant))[:_MOST_NAMED]) or "none"
+        entries, queues = self._facts.entries(submission.tenant), self._facts.queues
+        # A submission may name a LocalQueue of its tenant, or a queue that is open to every tenant.
+        free = {name for name, queue in queues.items() if queue.able.open_queues}
+        names = free | {name for name, queue in entries.items() if queue not in free}
+        usable = ", ".join(sorted(names)[:_MOST_NAMED]) or "none"
         what = "queue" if submission.queue is None else "such queue"
         reason = f"the cluster has no {what} for tenant {submission.tenant!r}, which can name: {usable}"
         return FieldError("queue", submission.queue, reason)
-
-    def _usable(self, tenant: str) -> set[str]:
-        """The names that a submission of the tenant may give as its queue: a LocalQueue, or a queue open to every tenant."""
-        entries, queues = self._facts.entries(tenant), self._facts.queues
-        free = {name for name, queue in queues.items() if queue.able.open_queues}
-        return free | {name for name, queue in entries.items() if queue not in free}
 
     def _capacity(self, queue: str | None) -> Mapping[str, int] | None:
         """The capacity behind a queue in this cluster: a job runs in one cluster, whatever else its pool joins."""

@@ -17,7 +17,6 @@ from fairlead_bus import Delivery, PoisonError
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.base.instants import to_datetime, to_seconds
 from fairlead_contracts.messages.events import EVENT, JobEnded, JobEvicted, JobStarted
-from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import Accepted, Ended, Started
 
 
@@ -111,7 +110,7 @@ class AnswerLane:
 
     async def _accept_belatedly(self, sender: Sender, event: JobStarted | JobEnded) -> None:
         """Says that the job was accepted: it exists, and whoever was to say so died before."""
-        job = self._job(event.uid)
+        job = self._facts.job(event.uid)
         answer = Accepted(
             id=sender.submission,
             tenant=sender.tenant,
@@ -125,7 +124,7 @@ class AnswerLane:
 
     async def _start_belatedly(self, sender: Sender, event: JobEnded) -> None:
         """Says that the job started: the event of its start comes later, or was lost with its consumer."""
-        job = self._job(event.uid)
+        job = self._facts.job(event.uid)
         if job is None or job.started is None:
             return  # cancelled while it waited, or long gone: nothing is made up
         answer = Started(
@@ -137,6 +136,3 @@ class AnswerLane:
             waited_seconds=to_seconds(job.started - job.submitted),
         )
         await self._replies.tell(answer, msg_id=f"started-{event.cluster}-{event.uid}")
-
-    def _job(self, uid: str) -> JobState | None:
-        return self._facts.job(uid)

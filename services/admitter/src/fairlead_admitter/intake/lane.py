@@ -96,7 +96,7 @@ class IntakeLane:
         )
         sender = Sender(ruled.tenant, ruled.id)
         # Before the job is there: no start may be told with an earlier instant than its acceptance.
-        at = _now()
+        at = datetime.now(UTC)
         # The turn is held from before the creation: the job may start before its acceptance is published.
         async with self._replies.turn(sender):
             objection = self._pressure.objection(ruled.tenant, delivery)
@@ -168,7 +168,7 @@ class IntakeLane:
             id=refusal.sender.submission,
             tenant=refusal.sender.tenant,
             cluster=self._cluster,
-            at=_now(),
+            at=datetime.now(UTC),
             field=refusal.field,
             value=refusal.value,
             reason=refusal.reason,
@@ -178,7 +178,3 @@ class IntakeLane:
         if refusal.label == "tenant":  # an operator's business; all else is the sender's, who is told
             self._log.warning("submission refused", tenant=answer.tenant, id=answer.id, why=answer.reason)
         self._taken(refusal.label)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

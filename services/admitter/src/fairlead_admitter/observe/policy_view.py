@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.leave import Leave, LeverFound, Revocation
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.levels.operators import ControlWord, OperatorWords
+from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.rules.rulebook import Rulebook
 
 DOCUMENT_SUBJECT = subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY)
@@ -23,22 +22,6 @@ class PolicyView:
     def enact(self, rulebook: Rulebook | None) -> None:
         """Follow this document from now on; None where there is none."""
         self.rulebook = rulebook
-
-    def control(self, pool: str) -> ControlWord:
-        """The strictest word on this pool and on all pools."""
-        return self.words.control(pool)
-
-    def leave(self, cluster: str) -> Leave | None:
-        """The leave to steer the cluster; None where nobody gave it."""
-        return self.words.leave(cluster)
-
-    def revocation(self, cluster: str) -> Revocation | None:
-        """The word that took the leave to steer the cluster back; None where nobody did, or leave was given again."""
-        return self.words.revocation(cluster)
-
-    def lever_found(self, cluster: str) -> LeverFound | None:
-        """The lever that the cluster was last found to obey; None where nobody could tell."""
-        return self.words.lever_found(cluster)
 
     def queues_by_pool(self, cluster: str, queues: Mapping[str, QueueState]) -> dict[str, frozenset[str]]:
         """The cluster's queues by the policy's pools; by the pools that the cluster states where no policy is known."""

@@ -200,10 +200,13 @@ class Watch:
             self._known.clear()
             await self._known.wait()
 
+    def pools(self) -> dict[str, frozenset[str]]:
+        """The cluster's queues, by the policy's pools."""
+        return self.policy.queues_by_pool(self.facts.cluster, self.facts.queues)
+
     def pool_of(self, queue: str) -> str | None:
         """The policy's pool of a queue of the cluster; None for a queue that nobody states."""
-        pools = self.policy.queues_by_pool(self.facts.cluster, self.facts.queues)
-        return next((pool for pool, queues in pools.items() if queue in queues), None)
+        return next((pool for pool, queues in self.pools().items() if queue in queues), None)
 
     def holders(self) -> Holders:
         """The scorers that live now, and what they hold."""

@@ -15,7 +15,6 @@ import prometheus_client
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.planner import DecisionInputs
 from fairlead_admitter.observe.decision_gate import PoolHeads, Unsettled
-from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.base.quantities import base_units
@@ -145,7 +144,7 @@ class AdherenceWatch:
     def __init__(
         self, watch: DecisionInputs, record: AdherenceRecord, *, merge: Merge, clock: Callable[[], Micros]
     ) -> None:
-        self._watch = watch
+        self._watch, self._facts = watch, watch.facts
         self._record = record
         self._merge = merge
         self._clock = clock
@@ -155,10 +154,6 @@ class AdherenceWatch:
         """Number of jobs admitted while not everything was known, by pool that is not measured yet."""
         self._took_over: float | None = None
         """Monotonic second at which this replica took the lead from another; None where nobody led before."""
-
-    @property
-    def _facts(self) -> ClusterFacts:
-        return self._watch.facts
 
     def stated(self) -> list[Followed]:
         """The adherence as the lease states it."""
@@ -233,8 +228,12 @@ class AdherenceWatch:
         if rulebook is None or not seen.news:
             self.lose_sight()
             return
+        # Reserve mode keeps room free on purpose, and lets jobs pass: the order alone does not say who is next.
         measured = {
-            name: queues for name, queues in pools.items() if self._measurable(name, queues, rulebook)
+            name: queues
+            for name, queues in pools.items()
+            if not reserves(rulebook.document, name)
+            and any(self._facts.queues[queue].quotas for queue in queues)
         }
         for name in self._pools.keys() - measured.keys():
             del self._pools[name]
@@ -250,12 +249,6 @@ class AdherenceWatch:
             self._leave_unjudged(name, pool, Unjudged.TAKEOVER, self._standby.take(name))
         self._leave_unjudged(name, pool, Unjudged.UNKNOWN, self._unseen.pop(name, 0))
         return pool
-
-    def _measurable(self, name: str, queues: frozenset[str], rulebook: Rulebook) -> bool:
-        """Reserve mode keeps room free on purpose, and lets jobs pass: the order alone does not say who is next."""
-        return not reserves(rulebook.document, name) and any(
-            self._facts.queues[queue].quotas for queue in queues
-        )
 
     def _observe_pool(
         self,

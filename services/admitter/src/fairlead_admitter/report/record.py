@@ -1,6 +1,6 @@
 """The admitter's record of itself: metrics, log lines and the event of each level written."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cache
 from typing import get_args
 
@@ -169,14 +169,6 @@ class AdmitterRecord:
         """A plan was made."""
         self._kept.labels(pool).set(kept)
         self._window.labels(pool).set(window)
-
-    def followed(self, pool: str) -> None:
-        """The pool's levels are written."""
-        self.restraints.lifted(pool)
-
-    def keep_withheld(self, pools: Collection[str]) -> None:
-        """Forgets the withheld levels of pools that are not there any more."""
-        self.restraints.keep(pools)
 
     def reacted(self, seconds: float, traceparent: str | None) -> None:
         """A state change became levels."""
