@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
-from fairlead_admitter.frontends.kueue.events import event_name
-from fairlead_admitter.frontends.kueue.objections import objection_to_level, reason_of
+from fairlead_admitter.frontends.kueue.events import KueueObjections, event_name
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.report.event_recorder import (
     PAUSE_SECONDS,
@@ -35,7 +34,7 @@ def facts_with(*jobs: JobState) -> ClusterFacts:
 
 
 def objections(job: JobState, facts: ClusterFacts, rules: Rulebook) -> list[Objection]:
-    return objections_to(job, facts, rules, reason_of)
+    return objections_to(job, facts, rules, KueueObjections.reason_of)
 
 
 def reasons(job: JobState, facts: ClusterFacts | None = None, rules: Rulebook = RULES) -> list[Reason]:
@@ -127,8 +126,8 @@ def test_a_job_larger_than_all_quotas_is_told() -> None:
 class FakeEventSink:
     """Hears objections; may be out of order."""
 
-    objection_to_level = staticmethod(objection_to_level)
-    reason_of = staticmethod(reason_of)
+    objection_to_level = staticmethod(KueueObjections.objection_to_level)
+    reason_of = staticmethod(KueueObjections.reason_of)
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, Objection]] = []

@@ -1,4 +1,7 @@
-"""Objections as Kubernetes Events on a Workload and on what it was made for: `kubectl describe` shows them."""
+"""Objections in Kueue's words, and as Kubernetes Events on a Workload and on what it was made for.
+
+`kubectl describe` shows them.
+"""
 
 import hashlib
 import time
@@ -6,15 +9,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from fairlead_admitter.frontends.kueue.calls import KueueCalls, telling
-from fairlead_admitter.frontends.kueue.objections import objection_to_level, reason_of
-from fairlead_admitter.report.objections import Objection
-from fairlead_contracts.messages.state import JobState
+from fairlead_admitter.report.objections import Objection, Reason
+from fairlead_contracts.messages.state import Fault, JobState
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import AlreadyExistsError
 from fairlead_kube.kinds.core import ObjectReference
 from fairlead_kube.kinds.resources import EVENTS
-from fairlead_kube.kinds.workloads import Workload
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
 
+_QUEUE_FIELD = "spec.queueName"
+_DEMAND_FIELD = "spec.podSets "
+"""Beginning of the fields that the watcher names in faults of a demand: a queue that isn't there, and more than there
+ever is of a resource."""
 _COMPONENT = "fairlead-admitter"
 _LONGEST_MESSAGE = 1024
 _DIGEST_BYTES = 8
@@ -37,8 +43,25 @@ class KueueObjections:
         self._calls = calls
         self._clock = clock
 
-    objection_to_level = staticmethod(objection_to_level)
-    reason_of = staticmethod(reason_of)
+    @staticmethod
+    def objection_to_level(lift: int) -> Objection:
+        """The objection to a level that somebody else gave to a job; see EventSink."""
+        return Objection(
+            reason=Reason.FOREIGN_BOOST,
+            field=f"metadata.annotations[{PRIORITY_BOOST}]",
+            value=str(lift),
+            remedy="this value moves no job: Fairlead orders the queue by this annotation, and replaces or removes a value "
+            "that would change the order. Ask for a class to go first",
+        )
+
+    @staticmethod
+    def reason_of(fault: Fault) -> Reason:
+        """The reason of the objection that a fault is; see EventSink."""
+        if fault.field == _QUEUE_FIELD:
+            return Reason.NO_SUCH_QUEUE
+        if fault.field.startswith(_DEMAND_FIELD):
+            return Reason.LARGER_THAN_QUOTA
+        return Reason.BAD_ANNOTATION if "annotations" in fault.field else Reason.UNREADABLE
 
     async def object_to(self, job: JobState, objection: Objection) -> None:
         """Say the objection of the Workload and of its owner; see EventSink."""

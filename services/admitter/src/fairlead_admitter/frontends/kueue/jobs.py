@@ -165,7 +165,8 @@ class _PodGroup(_OrderUnderway):
         """Make the pods that are not there, unless the group was whole before."""
         while (first := await self._calls.create(self._resource, self._manifests[0])) is None:
             existing = await self._outcome_of_existing(f"{self._name}-0")
-            if existing is Creation.EXISTS and not await self._was_whole():
+            # Once it saw all pods, Kueue made the group's Workload, of its name: no pod is made again then.
+            if existing is Creation.EXISTS and not await self._calls.has_workload(self._name):
                 await self._complete()
             if existing is not None:
                 return existing
@@ -178,10 +179,6 @@ class _PodGroup(_OrderUnderway):
             )
         await self._complete()
         return Creation.CREATED
-
-    async def _was_whole(self) -> bool:
-        """Whether Kueue once saw all pods and made the group's Workload, of its name: no pod is made again then."""
-        return await self._calls.has_workload(self._name)
 
     async def _complete(self) -> None:
         there = {pod.metadata.name for pod in await self._pods()}

@@ -118,7 +118,10 @@ class KueueLevels:
         known = self._without_priority.get(job.uid)
         if known is None:
             workload = await self._calls.look(job.scope, job.id, job.uid)
-            known = workload is not None and _has_no_priority_of_its_own(workload)
+            known = False
+            if workload is not None:
+                noted = noted_priority(workload)
+                known = (workload.spec.priority if noted is msgspec.UNSET else noted) is None
             _remember(self._without_priority, job.uid, known)
         return known
 
@@ -173,11 +176,6 @@ def noted_priority(workload: Workload) -> int | msgspec.UnsetType | None:
         return None
     noted = int32(text)
     return msgspec.UNSET if noted is None else noted
-
-
-def _has_no_priority_of_its_own(workload: Workload) -> bool:
-    noted = noted_priority(workload)
-    return (workload.spec.priority if noted is msgspec.UNSET else noted) is None
 
 
 def _remember[T](known: OrderedDict[str, T], uid: str, value: T) -> None:

@@ -1,7 +1,7 @@
 """Names and labels of the objects that submissions become, as Kubernetes lets them be. Pure."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.templates import is_steering
@@ -34,7 +34,8 @@ def name_of(submission: Submission) -> str:
             submission.id,
             f"becomes a name in Kubernetes: up to {longest} letters, digits and '-', the first and last no '-'",
         )
-    if _makes_services(submission) and not name[0].isalpha():
+    template = submission.template
+    if template is not None and template.kind == "pytorch-job" and not name[0].isalpha():
         raise FieldError("id", submission.id, "becomes the name of a service: it must begin with a letter")
     return name
 
@@ -45,8 +46,16 @@ def check_labels(field: str, labels: Mapping[str, str]) -> None:
     Raises:
         FieldError: the first that may not.
     """
-    for problem in _wrong(field, labels):
-        raise problem
+    for key, value in labels.items():
+        where = f"{field}.{key}"
+        if not is_key(key) or not is_value(value):
+            raise FieldError(
+                where,
+                value,
+                "must be a label of Kubernetes: [domain/]name, name and value of up to 63 letters, digits, '-', '_', '.'",
+            )
+        if key in _OF_JOBS or is_steering(key):
+            raise FieldError(where, value, "is not for submissions to set: others steer by it")
 
 
 def check_annotations(field: str, annotations: Iterable[str], prefixes: Collection[str]) -> None:
@@ -96,23 +105,6 @@ def is_key(key: str) -> bool:
 def is_value(value: str) -> bool:
     """Whether this can be the value of a label."""
     return _VALUE.fullmatch(value) is not None
-
-
-def _wrong(field: str, labels: Mapping[str, str]) -> Iterator[FieldError]:
-    for key, value in labels.items():
-        where = f"{field}.{key}"
-        if not is_key(key) or not is_value(value):
-            yield FieldError(
-                where,
-                value,
-                "must be a label of Kubernetes: [domain/]name, name and value of up to 63 letters, digits, '-', '_', '.'",
-            )
-        elif key in _OF_JOBS or is_steering(key):
-            yield FieldError(where, value, "is not for submissions to set: others steer by it")
-
-
-def _makes_services(submission: Submission) -> bool:
-    return submission.template is not None and submission.template.kind == "pytorch-job"
 
 
 def _longest_suffix(submission: Submission) -> str:

@@ -96,10 +96,8 @@ class KueueSweep:
         return True
 
     def _is_due(self, workload: Workload, queues: Collection[str]) -> bool:
-        queue = self._queue(workload)
+        """Whether the Workload is of one of these queues, or of one that is gone."""
+        admission, queue_of = workload.status.admission, self._queue_of
+        meta, local = workload.metadata, workload.spec.queue_name
+        queue = queue_of(meta.namespace, local) if admission is None else admission.cluster_queue
         return queue in queues or queue is None or queue not in self._queues
-
-    def _queue(self, workload: Workload) -> str | None:
-        if workload.status.admission is not None:
-            return workload.status.admission.cluster_queue
-        return self._queue_of(workload.metadata.namespace, workload.spec.queue_name)
