@@ -43,7 +43,9 @@ class FrontendBackoff:
             self._since = now
         # An API server that has just started refuses everybody for a moment; a right that stays away is not soon back.
         for_good = forbidden and self._failures >= _FORBIDDEN_FOR_GOOD
-        self._until = now + max(retry_after, _pause(_MOST_COUNTED if for_good else self._failures))
+        failures = _MOST_COUNTED if for_good else self._failures
+        pause = pause_after(failures, first=FIRST_SECONDS, longest=LONGEST_SECONDS)
+        self._until = now + max(retry_after, pause)
         self._failures = min(self._failures + 1, _MOST_COUNTED)
         self._why, self._forbidden = why, forbidden
 
@@ -62,7 +64,3 @@ class FrontendBackoff:
         if not self._failures or not (self._forbidden or self._clock() - self._since > self._stale_after):
             return None
         return f"levels can't be written: {self._why}"
-
-
-def _pause(failures: int) -> float:
-    return pause_after(failures, first=FIRST_SECONDS, longest=LONGEST_SECONDS)

@@ -144,7 +144,11 @@ class LevelApplier:
                 if time.monotonic() > end or underway.applied.down or not may_write():
                     underway.room.release()
                     break
-                before = self._batches_to_await(batch, underway)
+                before = [
+                    sent
+                    for sent, barrier in underway.sent.items()
+                    if not self._writer.keeps_order and any(map(barrier.stops, batch))
+                ]
                 # Tasks take their first step in the order of their making: that is the order of sending.
                 task = group.create_task(self._write_after(batch, before, underway))
                 underway.sent[task] = Barrier(batch)
@@ -161,13 +165,6 @@ class LevelApplier:
             min((queues[name].able.batch for name in taken if name in queues), default=1),
             strict=False,
         )
-
-    def _batches_to_await(
-        self, batch: Sequence[LevelWrite], underway: _PlanUnderway
-    ) -> list[asyncio.Task[None]]:
-        if self._writer.keeps_order:
-            return []
-        return [task for task, barrier in underway.sent.items() if any(map(barrier.stops, batch))]
 
     async def _write_after(
         self, batch: Sequence[LevelWrite], before: Sequence[asyncio.Task[None]], underway: _PlanUnderway

@@ -12,7 +12,13 @@ from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.pace import Pace
 from fairlead_admitter.decide.protection import Protection
-from fairlead_admitter.decide.reserving import NOT_WANTED, ReserveDecision, ReservedPool, ReservePlanner
+from fairlead_admitter.decide.reserving import (
+    NOT_WANTED,
+    ReserveDecision,
+    ReservedPool,
+    ReservedQueue,
+    ReservePlanner,
+)
 from fairlead_admitter.decide.restraint import (
     Restraint,
     is_short_of_room,
@@ -207,7 +213,8 @@ class _Following:
         budgeted = is_short_of_room(trail, queues, view.now)
         waking = budgeted and knows_room(queues) and not view.dry_run
         window, reserved = self._window(heads, rulebook, waking=waking)
-        decided = self._decided(heads, rulebook)
+        # The state that each shard's decision was made from.
+        decided = [decision.revision.get(facts.cluster, 0) for decision in heads.decisions]
         head = next((one.job.uid for one in window if not one.job.flavorless), "")
         trail = trail.led_by(head, view.now)
         plan = steer(
@@ -216,7 +223,7 @@ class _Following:
             names,
             self._known.expectations,
             without_wake_levels(class_bands) if waking else class_bands,
-            newcomers=self._known.newcomers.undecided(self._decided_by_shard(heads)),
+            newcomers=self._known.newcomers.undecided(decided),
             sealed=reserved or any(queue.able.ties is TieRule.CHANCE for queue in queues),
         )
         if waking:
@@ -227,7 +234,7 @@ class _Following:
                 window,
                 beyond=lambda: self._take_window(heads, rulebook, Extent(least=most, most=most)),
                 class_bands=class_bands,
-                decided=decided,
+                decided=lambda job: decided[rulebook.shard_of(rulebook.tenant_of(job))],
                 always=rulebook.document.wake == "always",
                 labels=view.labels,
             )
@@ -244,13 +251,12 @@ class _Following:
         view, most = self._view, rulebook.document.window
         ahead = max(queue.able.labelled_ahead for queue in view.queues)
         labelled = max(self._known.pace.size(view.pool, most, woken=waking), min(most, ahead))
-        planner = self._reserve_planner()
-        line = planner.line(view.pool, view.queues, rulebook.document, view.class_bands)
-        if isinstance(line, ReserveDecision):
-            self._remember(reserving=line)
+        reserved = self._reserved_line(rulebook)
+        if reserved is None:
             room = self._known.facts.running.largest(view.names)
             extent = Extent(least=labelled, across_queues=waking, most=most, room=room)
             return self._take_window(heads, rulebook, extent), False
+        planner, line = reserved
         # All that may pass is looked at; not all of it is labelled.
         whole = self._take_window(heads, rulebook, Extent(least=most, most=most))
         window, reserving = planner.arrange(line, whole, more=labelled, now=view.wall)
@@ -260,13 +266,10 @@ class _Following:
     def _without_order(self, rulebook: Rulebook) -> SteeringPlan:
         """Leaves what stands. But a pass that is not taken back in time would stay before the head."""
         view = self._view
-        if not view.class_bands:
+        reserved = self._reserved_line(rulebook) if view.class_bands else None
+        if reserved is None:
             return _NOTHING
-        planner = self._reserve_planner()
-        line = planner.line(view.pool, view.queues, rulebook.document, view.class_bands)
-        if isinstance(line, ReserveDecision):
-            self._remember(reserving=line)
-            return _NOTHING
+        planner, line = reserved
         uids, reserving = planner.withdraw(line, view.wall)
         self._remember(reserving=reserving)
         return lower(uids, self._known.facts, self._known.expectations, view.class_bands)
@@ -287,26 +290,17 @@ class _Following:
             window = take_heads(merged.deepen(), waiting, facts, extent, left_alone=left_alone)
         return window.jobs
 
-    def _decided(self, heads: PoolHeads, rulebook: Rulebook) -> Callable[[JobState], int]:
-        """The state up to which a job's tenant's decision knew, by job."""
-        cluster = self._known.facts.cluster
-
-        def decided(job: JobState) -> int:
-            shard = rulebook.shard_of(rulebook.tenant_of(job))
-            return heads.decisions[shard].revision.get(cluster, 0)
-
-        return decided
-
-    def _decided_by_shard(self, heads: PoolHeads) -> list[int]:
-        """The state that each shard's decision was made from, by shard."""
-        cluster = self._known.facts.cluster
-        return [decision.revision.get(cluster, 0) for decision in heads.decisions]
-
-    def _reserve_planner(self) -> ReservePlanner:
+    def _reserved_line(self, rulebook: Rulebook) -> tuple[ReservePlanner, ReservedQueue] | None:
+        """The line in which starts are promised, and who plans it; None, which is remembered, where none are."""
         view = self._view
-        return ReservePlanner(
+        planner = ReservePlanner(
             self._known.facts, self._known.expectations, view.memory.reserved, writable=view.writable
         )
+        line = planner.line(view.pool, view.queues, rulebook.document, view.class_bands)
+        if isinstance(line, ReserveDecision):
+            self._remember(reserving=line)
+            return None
+        return planner, line
 
     def _remember(self, **changes: object) -> None:
         self._after = msgspec.structs.replace(self._after, **changes)

@@ -159,20 +159,16 @@ class Pace:
             most: number of positions that the policy allows.
             woken: whether its jobs are woken one by one.
         """
-        until = self._clock() - STARTS_SECONDS
-        starts = [(at, jobs) for at, jobs in self._starts.get(pool, ()) if at > until]
+        now = self._clock()
+        starts = [(at, jobs) for at, jobs in self._starts.get(pool, ()) if at > now - STARTS_SECONDS]
+        reactions = [seconds for at, seconds in self._reactions if at > now - REACTIONS_SECONDS]
         return window_size(
             sum(jobs for _, jobs in starts),
-            self._reaction(),
+            # The median: one slow reaction is nothing to plan by.
+            statistics.median(reactions) if reactions else UNKNOWN_REACTION_SECONDS,
             most,
             together=_started_together(starts) if woken else None,
         )
-
-    def _reaction(self) -> float:
-        """The median: one slow reaction is nothing to plan by."""
-        until = self._clock() - REACTIONS_SECONDS
-        seconds = [seconds for at, seconds in self._reactions if at > until]
-        return statistics.median(seconds) if seconds else UNKNOWN_REACTION_SECONDS
 
     def starts(self) -> int:
         """Number of jobs of all pools that started within the last `STARTS_SECONDS`."""

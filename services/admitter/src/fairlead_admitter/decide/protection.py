@@ -78,19 +78,17 @@ class Protection:
             class_of: the class that a job has.
         """
         tops = {class_band.job_class: class_band.ceiling for class_band in class_bands}
+        now = self._clock()
+        resting = {uid for uid, at in self._refused_at.items() if now - at < REFUSED_SECONDS}
         writes: list[LevelWrite] = []
         lifted: list[str] = []
         for job in self._unlifted.values():
             top = tops.get(class_of(job)) if job.queue in queues else None
             if top is not None and job.level >= top:
                 lifted.append(job.uid)
-            elif top is not None and not self._backoff(job.uid):
+            elif top is not None and job.uid not in resting:
                 writes.append(_lift(job, top))
         return writes, lifted
-
-    def _backoff(self, uid: str) -> bool:
-        at = self._refused_at.get(uid)
-        return at is not None and self._clock() - at < REFUSED_SECONDS
 
 
 def _lift(job: JobState, top: int) -> LevelWrite:

@@ -260,7 +260,14 @@ class ReservePlanner:
             timing=line.timing,
             writable=self._writable,
             capacity=line.capacity,
-            running=[_run(job, line.timing.grace) for job in self._facts.running.of(line.queue)],
+            running=[
+                CapacityHold(
+                    uid=job.uid,
+                    demand=job.demand,
+                    ends=None if job.ends_by is None else job.ends_by + line.timing.grace,
+                )
+                for job in self._facts.running.of(line.queue)
+            ],
             order=[self._waiting(one.job, strict=line.strict) for one in ranked],
             held=[self._waiting(job, strict=line.strict) for job in self._held()],
             ahead=lambda uid: self._frontend.ahead(uid, line.bands),
@@ -300,9 +307,3 @@ def why_not(queues: Sequence[QueueState], pools: Sequence[PoolState]) -> str:
             or "its queue is not known to be StrictFIFO, which keeps a place for a job that does not fit"
         )
     return ""
-
-
-def _run(job: JobState, grace: Micros) -> CapacityHold:
-    return CapacityHold(
-        uid=job.uid, demand=job.demand, ends=None if job.ends_by is None else job.ends_by + grace
-    )

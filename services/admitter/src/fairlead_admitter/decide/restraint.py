@@ -82,11 +82,13 @@ class Restraint:
             trail.queues = queues
             trail.free(now)  # there may be more quota than before
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
-        room, inputs = self._room(queues), self._wake_inputs(trail, decided)
+        charged = {queue.name: self._facts.running.charged(queue.name) for queue in queues}
+        room = FreeQuota(queues, self._facts.cohorts(queues), charged)
+        inputs = self._wake_inputs(trail, decided)
         step = next_step(self._candidates(queues, room, inputs, window, beyond), inputs, room.take)
         trail.due = step.until
         if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
-            whole = self._whole_plan(trail, plan, window, class_bands)
+            whole = self._at_untried_levels(trail, plan, window, class_bands)
             writes = self._wake_writes(trail, wake, whole, window, class_bands, always=always)
             for write in writes:
                 trail.wake(write.job.uid, now)
@@ -96,17 +98,8 @@ class Restraint:
             # Nothing wakes them but the batch, and nobody else may come before.
             trail.due = inputs.freed + BATCH_SECONDS
         if step.everything or (trail.due is not None and trail.due <= now):
-            return within_budget(self._whole_plan(trail, plan, window, class_bands), labels), trail
+            return within_budget(self._at_untried_levels(trail, plan, window, class_bands), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
-
-    def _whole_plan(
-        self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
-    ) -> SteeringPlan:
-        return msgspec.structs.replace(plan, writes=self._at_untried_levels(trail, plan, window, class_bands))
-
-    def _room(self, queues: Sequence[QueueState]) -> FreeQuota:
-        charged = {queue.name: self._facts.running.charged(queue.name) for queue in queues}
-        return FreeQuota(queues, self._facts.cohorts(queues), charged)
 
     def _candidates(
         self,
@@ -190,7 +183,7 @@ class Restraint:
         if woken.job.uid not in {uid for uid, _ in arranged}:
             arranged.append((woken.job.uid, class_band.band.default))  # from beyond the window
         behind, before = neighbours(woken.job.uid, arranged, class_band.band)
-        standing = self._level_of(woken.job)
+        standing = self._expectations.level_of(woken.job)
         level = wake_level(standing, behind=behind, before=before, band=class_band.band, refused=refused)
         if level is None:
             return None
@@ -207,8 +200,8 @@ class Restraint:
 
     def _at_untried_levels(
         self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
-    ) -> list[LevelWrite]:
-        """The plan's writes, at levels at which the frontend tries at once whoever gets them.
+    ) -> SteeringPlan:
+        """The plan, with levels at which the frontend tries at once whoever gets them.
 
         Kueue notes on a Workload why it does not fit when it first tries it, by a call that takes longer than all else
         of its batch together. What comes free during that call goes to whoever the batch tries next. So nobody of the
@@ -231,7 +224,7 @@ class Restraint:
                 level = untried_level(write.level, behind=behind, before=before, refused=refused)
                 planned[uid] = msgspec.structs.replace(write, level=level)
             given.add(planned[uid].level)
-        return list(planned.values())
+        return msgspec.structs.replace(plan, writes=list(planned.values()))
 
     def _levels_outside(
         self, queue: str, planned: Mapping[str, LevelWrite], inside: Collection[str], class_band: ClassBand
@@ -241,17 +234,17 @@ class Restraint:
         for uid in self._facts.moved(queue):
             job = self._facts.job(uid)
             if job is not None and uid not in inside and class_band.takes(self._facts.job_class(uid)):
-                found.append(planned[uid].level if uid in planned else self._level_of(job))
+                found.append(planned[uid].level if uid in planned else self._expectations.level_of(job))
         return found
 
     def _window_with_levels(
         self, planned: Mapping[str, LevelWrite], window: Sequence[Ranked], class_band: ClassBand
     ) -> list[tuple[str, int]]:
         """The class band's jobs of the window in the wanted order, with the levels that they shall have."""
+        inside = [one.job for one in window if class_band.takes(self._facts.job_class(one.job.uid))]
         return [
-            (one.job.uid, planned[one.job.uid].level if one.job.uid in planned else self._level_of(one.job))
-            for one in window
-            if class_band.takes(self._facts.job_class(one.job.uid))
+            (job.uid, planned[job.uid].level if job.uid in planned else self._expectations.level_of(job))
+            for job in inside
         ]
 
     def _class_band_of(self, uid: str, class_bands: Sequence[ClassBand]) -> ClassBand:
@@ -263,9 +256,6 @@ class Restraint:
         used = trail.used
         standing = {level for queued in self._facts.queued(queue).values() for level in queued.waiting}
         return lambda level: level in used or level in standing or level in given
-
-    def _level_of(self, job: JobState) -> int:
-        return self._expectations.level_of(job)
 
 
 def within_budget(plan: SteeringPlan, most: int | None) -> SteeringPlan:

@@ -226,14 +226,16 @@ class _Queued:
         tried = [ranked for ranked in window if not ranked.job.flavorless]
         self.followed = [ranked for ranked in tried if not expectations.leaves_alone(ranked.job)]
         self._inside = {ranked.job.uid: ranked for ranked in tried}
-        self._queues = frozenset(queues)
         self._tied = {name: tied_within(queue.able, name) for name, queue in facts.queues.items()}
         self._by_class: dict[str, list[tuple[str, QueuedJobs]]] = {}
         for queue in queues:
             for job_class, queued in facts.queued(queue).items():
                 self._by_class.setdefault(job_class, []).append((self._tied.get(queue, ""), queued))
+        names = frozenset(queues)
         self._pending = {
-            uid: job for uid in expectations.pending() if (job := facts.job(uid)) and self._waits(job)
+            uid: job
+            for uid in expectations.pending()
+            if (job := facts.job(uid)) and job.phase is Phase.WAITING and job.queue in names
         }
         """Waiting jobs of the queues whose newest level the state doesn't show yet."""
         self._held = [
@@ -312,9 +314,6 @@ class _Queued:
         job = ranked.job if ranked is not None else self._facts.job(uid)
         assert job is not None  # noqa: S101 # plans name only jobs that they were given
         return job
-
-    def _waits(self, job: JobState) -> bool:
-        return job.phase is Phase.WAITING and job.queue in self._queues
 
     def _of(self, class_band: ClassBand) -> list[tuple[str, QueuedJobs]]:
         """The class band's jobs in each queue and class, with what they are tied within."""

@@ -20,17 +20,13 @@ class Ranked(msgspec.Struct, frozen=True):
     job: JobState
 
 
-def _leave_none_alone(_: JobState) -> bool:
-    return False
-
-
 def take_heads(
     beginning: MergedHeads,
     waiting: Mapping[str, int],
     facts: ClusterFacts,
     extent: Extent,
     *,
-    left_alone: Callable[[JobState], bool] = _leave_none_alone,
+    left_alone: Callable[[JobState], bool] = lambda _: False,
 ) -> Window[Ranked]:
     """The positions among a pool's heads that are labelled in this cluster: see `take_window`.
 
