@@ -113,11 +113,7 @@ class PoolPast:
         if use.settled is not None and tick < use.settled and shard not in self._from_other_policies:
             return
         self._from_other_policies.discard(shard)
-        own = {
-            tenant: parts
-            for tenant, parts in _parts(kept).items()
-            if self._rulebook.shard_of(tenant) == shard
-        }
+        own = self._by_shard(shard, kept)[shard]
         if use.settled != tick or use.kept() != own:
             use.begin(tick, own)
 
@@ -148,7 +144,8 @@ class PoolPast:
     def _by_shard(self, shard: int, kept: KeptPast) -> dict[int, PastByTenant]:
         """A shard's statement, split by the shards that its tenants are in now."""
         found: dict[int, PastByTenant] = {shard: {}}
-        for tenant, parts in _parts(kept).items():
+        for tenant, use in kept.tenants.items():
+            parts = {name: int(amount) for name, amount in use.items()}
             found.setdefault(self._rulebook.shard_of(tenant), {})[tenant] = parts
         return found
 
@@ -201,7 +198,3 @@ class PoolPast:
     def _tick_at(self, instant: Micros) -> int:
         """The first tick not before an instant: with another half-life part of a tick is lost, none counts twice."""
         return -(-instant // self._decay.tick)
-
-
-def _parts(kept: KeptPast) -> PastByTenant:
-    return {tenant: {name: int(parts) for name, parts in of.items()} for tenant, of in kept.tenants.items()}

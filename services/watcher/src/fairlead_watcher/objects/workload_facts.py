@@ -153,7 +153,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         name=metadata.name,
         uid=metadata.uid,
         created=metadata.created,
-        queue_time=_queue_time(workload),
+        queue_time=eviction.at if eviction and eviction.reason in _BACK_OF_THE_LINE else metadata.created,
         local_queue=spec.queue_name,
         owners=_owners(metadata),
         grouped=metadata.controller is None and bool(metadata.owner_references),
@@ -220,24 +220,16 @@ def _shapes(workload: Workload, demand: dict[str, int], *, holds: bool, ended: b
     return [] if ended else shapes_of(workload, demand)
 
 
-def _queue_time(workload: Workload) -> Micros:
-    evicted = workload.condition("Evicted")
-    if evicted is not None and evicted.status == "True" and evicted.reason in _BACK_OF_THE_LINE:
-        return evicted.since
-    return workload.metadata.created
-
-
 def _run(workload: Workload) -> QuotaHold | None:
     reserved = workload.condition("QuotaReserved")
     if reserved is None or reserved.status != "True":
         return None
     admission = workload.status.admission
     admitted = workload.condition("Admitted")
-    counts = admitted is not None and admitted.status == "True"
     return QuotaHold(
         queue=admission.cluster_queue if admission else "",
         since=reserved.since,
-        admitted=admitted.since if admitted is not None and counts else None,
+        admitted=admitted.since if admitted is not None and admitted.status == "True" else None,
         flavors=_flavors(admission.pod_set_assignments or () if admission else ()),
         charged=_charged(workload),
     )
@@ -296,9 +288,8 @@ def _run_limit(workload: Workload) -> Micros | None:
 
 def _said(workload: Workload) -> str:
     """Kueue's last words on the Workload: on its end, on why it waits, on its quota, admission or eviction."""
-    finished = workload.condition("Finished")
     kinds = ["QuotaReserved", "Admitted", "Evicted"]
-    if finished is not None and finished.status == "True":
+    if workload.holds("Finished"):
         kinds.insert(0, "Finished")
     found = (workload.condition(kind) for kind in kinds)
     return next((_shortened(one.message) for one in found if one is not None and one.message), "")
