@@ -253,11 +253,8 @@ class _Queued:
 
     def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
         """See `FrontendQueue`."""
-        return (
-            self._labelled(ranked.job)
-            for ranked in self.followed
-            if class_band.takes(self._facts.job_class(ranked.job.uid))
-        )
+        inside = (one.job for one in self.followed if self._belongs(one.job.uid, class_band))
+        return map(self._labelled, inside)
 
     def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
         """See `FrontendQueue`. A labelled job that is left alone can't be moved, so nothing is planned around it."""
