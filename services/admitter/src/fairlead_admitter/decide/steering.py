@@ -139,20 +139,8 @@ def lower(
         floor = next((part.band.default for part in class_bands if part.takes(job_class)), None)
         if job is None or job_class is None or floor is None or expectations.leaves_alone(job):
             continue
-        before = expectations.level_of(job)
-        if before > floor:
-            writes.append(
-                LevelWrite(
-                    job=job,
-                    before=before,
-                    level=floor,
-                    rank=GONE,
-                    position=None,
-                    tie=facts.tie(job),
-                    cause=WriteCause.LEFT,
-                    drifted=expectations.drifted(uid),
-                )
-            )
+        if expectations.level_of(job) > floor:
+            writes.append(_write_back(job, floor, WriteCause.LEFT, facts, expectations))
     return SteeringPlan(writes=writes)
 
 
@@ -178,16 +166,7 @@ def take_back(
         if expectations.level_of(job) != facts.unsteered(job)
     ]
     writes = [
-        LevelWrite(
-            job=job,
-            before=expectations.level_of(job),
-            level=facts.unsteered(job),
-            rank=GONE,
-            position=None,
-            tie=facts.tie(job),
-            cause=WriteCause.RELEASE,
-            drifted=expectations.drifted(job.uid),
-        )
+        _write_back(job, facts.unsteered(job), WriteCause.RELEASE, facts, expectations)
         for job in moved
         if not expectations.leaves_alone(job)
     ]
@@ -196,6 +175,22 @@ def take_back(
     if at_once:
         writes.reverse()
     return SteeringPlan(writes=writes, left_alone=len(moved) - len(writes))
+
+
+def _write_back(
+    job: JobState, level: int, cause: WriteCause, facts: ClusterFacts, expectations: Expectations
+) -> LevelWrite:
+    """The write of a level to a job whose place in the order does not matter."""
+    return LevelWrite(
+        job=job,
+        before=expectations.level_of(job),
+        level=level,
+        rank=GONE,
+        position=None,
+        tie=facts.tie(job),
+        cause=cause,
+        drifted=expectations.drifted(job.uid),
+    )
 
 
 def _maybe_moved(facts: ClusterFacts, queue: str, expectations: Expectations) -> Iterator[JobState]:
