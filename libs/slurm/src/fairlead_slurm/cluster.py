@@ -212,16 +212,12 @@ def _weights(found: Mapping[str, str]) -> dict[str, int]:
 def lines_with(text: str, key: str) -> Iterator[dict[str, str]]:
     """The lines that have a word of this key, each as its words by key."""
     for line in text.splitlines():
-        words = _words(line)
+        marks = list(_WORD.finditer(line))
+        # A value may hold blanks: it goes on until the next `Key=`.
+        ends = [*(mark.start() for mark in marks[1:]), len(line)][: len(marks)]
+        words = {mark[1]: line[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
         if key in words:
             yield words
-
-
-def _words(line: str) -> dict[str, str]:
-    """The words of one line by key. A value may hold blanks: it goes on until the next `Key=`."""
-    marks = list(_WORD.finditer(line))
-    ends = [*(mark.start() for mark in marks[1:]), len(line)][: len(marks)]
-    return {mark[1]: line[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
 def _list(text: str) -> tuple[str, ...]:

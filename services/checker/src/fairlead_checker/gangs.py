@@ -50,15 +50,6 @@ def zone_key_of(workload: Checked) -> str | None:
     return next(filter(None, asked), None)
 
 
-def asks_of(workload: Checked) -> list[dict[str, int]]:
-    """The asks for cards of containers, of those that have one.
-
-    Raises:
-        FieldError: a quantity cannot be read.
-    """
-    return [ask for one in workload.pod_sets for ask in card_asks(one.pods.template.spec)]
-
-
 def goes_by_cards(asks: Sequence[Mapping[str, int]], nodes: Iterable[FitNode]) -> bool:
     """Whether vGPUs are looked for on cards: where parts are asked for, and where any node registers cards."""
     if not asks:

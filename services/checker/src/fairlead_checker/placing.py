@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_checker.facts import Checked
-from fairlead_checker.gangs import asks_for_parts, asks_of, gang_of, goes_by_cards, with_whole_cards
+from fairlead_checker.gangs import asks_for_parts, gang_of, goes_by_cards, with_whole_cards
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.frontend.cards import VGPUS
+from fairlead_kube.kinds.demand import card_asks
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, with_pods
@@ -61,7 +62,7 @@ class Placing:
             counts: pods by pod set, where they are others than were admitted.
         """
         try:
-            asks = asks_of(workload)
+            asks = [ask for one in workload.pod_sets for ask in card_asks(one.pods.template.spec)]
             by_cards = goes_by_cards(asks, self._nodes.values())
             gang = gang_of(workload, self._flavors, by_cards=by_cards, counts=counts)
         except AskError as error:

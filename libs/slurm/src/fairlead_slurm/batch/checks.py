@@ -75,12 +75,11 @@ async def check_batch(
 def _image(part: Sequence[BatchOption], target: BatchTarget) -> tuple[int, str] | None:
     """The image of a part's pod, with the line that names it; None for a part that does not run as a pod."""
     given = {option.name: option for option in part}
-    if target.pods is None or not _goes_to_pods(given, target, target.pods.partition):
+    if target.pods is None:
         return None
-    return image_of(given, target.pods)
-
-
-def _goes_to_pods(given: dict[str, BatchOption], target: BatchTarget, partition: str) -> bool:
+    partition = target.pods.partition
     if "partition" in given:
-        return partition in given["partition"].value.split(",")
-    return any(one.is_default and one.name == partition for one in target.partitions)
+        is_pod = partition in given["partition"].value.split(",")
+    else:
+        is_pod = any(one.is_default and one.name == partition for one in target.partitions)
+    return image_of(given, target.pods) if is_pod else None

@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import structlog
 
-from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import PodShape
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm.licences import AccountedLicence
@@ -73,11 +72,8 @@ class TokenKeeper:
 
     def wanted(self) -> int:
         """The number of GPUs that are free, or taken by pods whose jobs hold tokens."""
-        capacity = self._mirror.capacity
-        holding = (key for key in capacity.promised | self._mirror.pods.keys() if self._holds(key))
+        capacity, pods = self._mirror.capacity, self._mirror.pods
+        # A job that is told to end, as its pod is, gives its tokens back.
+        giving_back = {key for key, pod in pods.items() if pod.leaving or pod.handed_on}
+        holding = (capacity.promised | pods.keys()) - giving_back
         return free_gpus(capacity.nodes().values(), self._shape) + capacity.gpus_of(holding)
-
-    def _holds(self, key: Key) -> bool:
-        """Whether the pod's job holds tokens; a job that is told to end, as its pod is, gives them back."""
-        pod = self._mirror.pods.get(key)
-        return pod is None or not (pod.leaving or pod.handed_on)

@@ -49,11 +49,9 @@ def positioned(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
                 continue
             split[job.array] += 1
         alone.append(job)
-    return WindowedJobs(
-        alone=alone, rests=[_rest(tasks, window - split[array]) for array, tasks in rests.items()]
-    )
-
-
-def _rest(tasks: list[SlurmJob], window: int) -> ArrayRemainder:
-    tasks.sort(key=lambda job: job.task or 0)
-    return ArrayRemainder(tasks=len(tasks), first=tasks[0], window=tuple(tasks[: max(0, window)]))
+    remainders = []
+    for array, tasks in rests.items():
+        tasks.sort(key=lambda job: job.task or 0)
+        head = tuple(tasks[: max(0, window - split[array])])
+        remainders.append(ArrayRemainder(tasks=len(tasks), first=tasks[0], window=head))
+    return WindowedJobs(alone=alone, rests=remainders)
