@@ -79,17 +79,12 @@ def faults(one: Sentence) -> Iterator[str]:
             yield name
     for name in _NAME.findall(one.text):
         singular = {name, name.removesuffix("s"), name.removesuffix("es")}
-        if singular & _our_classes() and not singular & OF_OTHERS:
+        if singular & our_classes() and not singular & OF_OTHERS:
             yield f"{name} is a class of ours"
     if not one.text.startswith(COMMANDS):
         for clause in re.split(r"(?<=[.;:?])\s", one.text):
             if len(_WORD.findall(clause)) > MOST_WORDS:
                 yield f"more than {MOST_WORDS} words: {clause}"
-
-
-@cache
-def _our_classes() -> frozenset[str]:
-    return our_classes()
 
 
 @cache

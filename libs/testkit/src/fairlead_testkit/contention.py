@@ -194,7 +194,10 @@ class Contention:
             while coming and coming[-1].at <= at:
                 self.submit(coming.pop())
             while self._ends and self._ends[0][0] <= at:
-                self._end(heapq.heappop(self._ends)[1])
+                ended = heapq.heappop(self._ends)[1]
+                self._held[ended.tenant] -= ended.size
+                self._free += ended.size
+                self._order.end(ended)
             self._start_all()
         self.now = until
         return self.course
@@ -258,8 +261,3 @@ class Contention:
         heapq.heappush(self._ends, (self.now + lasts, job))
         self.course.starts.append((self.now, job))
         self._top_up(job.tenant)
-
-    def _end(self, job: ContendingJob) -> None:
-        self._held[job.tenant] -= job.size
-        self._free += job.size
-        self._order.end(job)

@@ -16,7 +16,7 @@ the fixtures of a module are made once; the longest begin first, lest one of the
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -240,17 +240,14 @@ class LaneScheduling:
         if node.shutting_down or node not in self._collections:
             return
         given, known = self._given[node], self._collections[node]
+        queues = self._queues or {}
         while len(given) < _LEAST_AHEAD:
-            tests = self._next(lanes_of(node))
+            tests = next((queues[lane].popleft() for lane in lanes_of(node) if queues[lane]), None)
             if tests is None:
                 node.shutdown()
                 return
             given.update(dict.fromkeys(tests))
             node.send_runtest_some([known.index(test) for test in tests])
-
-    def _next(self, lanes: Iterable[LaneName]) -> list[str] | None:
-        queues = self._queues or {}
-        return next((queues[lane].popleft() for lane in lanes if queues[lane]), None)
 
     def _sorted(self, tests: Sequence[str]) -> dict[LaneName, deque[list[str]]]:
         """Tests by lane and file: the longest, then as collected: scenarios of the top folder `tests` last, when less runs beside."""

@@ -123,13 +123,14 @@ class PodWatch:
             self.forgotten += len(forgotten - self._forgotten_now)
             self._forgotten_now = forgotten
             nodes = [line for line in nodes if _FORGOTTEN not in line]
-        held = [line for line in jobs if any(word in line for word in _HELD) and not _has_ended(line)]
+        held = [
+            line
+            for line in jobs
+            if any(word in line for word in _HELD)
+            # A job that was held and cancelled keeps its reason.
+            and not any(state in line.split()[1] for state in _ENDED)
+        ]
         return held + [line for line in nodes if any(word in line for word in self._bad_nodes)]
-
-
-def _has_ended(job: str) -> bool:
-    """Whether that is a job's state: a job that was held and cancelled keeps its reason."""
-    return any(state in job.split()[1] for state in _ENDED)
 
 
 def _has_begun(pod: KubeObject) -> bool:

@@ -7,6 +7,7 @@ of metrics and subjects, help of flags (docs/settings.md has it) and logs are no
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,6 +109,7 @@ def by_voice() -> Iterator[tuple[str, list[Sentence]]]:
         yield voice, [sentence for path in paths for sentence in _of_module(path)]
 
 
+@cache
 def our_classes() -> frozenset[str]:
     """The names of all classes of the product."""
     sources = (path for room in ("libs", "services") for path in ROOT.glob(f"{room}/*/src/**/*.py"))
