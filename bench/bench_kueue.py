@@ -147,9 +147,7 @@ async def event_to_level(lab: KubeLab, fixture: NamespaceFixture) -> None:
 
 async def told(lab: KubeLab, verb: str, name: str, after: int) -> AuditLine:
     """Wait for the first such request about the Workload."""
-    found = await eventually(lambda: line_of(lab, verb, name, after), 30, what=f"{verb} of {name}")
-    assert found is not None  # noqa: S101 # eventually returns what is true
-    return found
+    return await eventually(lambda: line_of(lab, verb, name, after), 30, what=f"{verb} of {name}")
 
 
 def line_of(lab: KubeLab, verb: str, name: str, after: int) -> AuditLine | None:

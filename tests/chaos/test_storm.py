@@ -137,7 +137,6 @@ async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
     ]
     key = subjects.kv_subject(topology.MEMBERS, subjects.leader_key("admitter", CLUSTER))
     lease = await eventually(lambda: bus.last(bucket_stream(topology.MEMBERS), key), 30, what="a leader")
-    assert lease is not None
     epoch = LEADER_LEASE.decode(lease.payload).epoch or lease.seq
     verb = subjects.frontend(CLUSTER, "delete")
     asked = await bus.request(verb, to_packed(DeleteJobs(epoch=epoch, jobs=unwanted)), timeout=30)

@@ -63,9 +63,7 @@ async def workload_of(fixture: NamespaceFixture, job: str) -> str:
         }
         return next((name for name, found in owners.items() if job in found), None)
 
-    name = await eventually(made, 60, what="Kueue makes a Workload of the Job")
-    assert name is not None
-    return name
+    return await eventually(made, 60, what="Kueue makes a Workload of the Job")
 
 
 async def test_jobs_of_nats_and_of_kubectl_leave_one_connected_trace_each(

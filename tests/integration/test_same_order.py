@@ -72,7 +72,6 @@ async def settled(bus: Bus, fleet: Fleet) -> PoolQueue:
         return found if wanted and known == wanted and not found.silent_shards else None
 
     order = await eventually(complete, 60, what="the order has all that wait, and no more")
-    assert order is not None
     assert order.waiting == len(order.positions)
     return order
 

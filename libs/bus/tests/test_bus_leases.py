@@ -44,9 +44,7 @@ async def background(*runners: "Membership | Leadership | Roster") -> AsyncItera
 
 async def led_by(leader: Leadership, wake: asyncio.Event) -> int:
     """Epoch of a leader, once it leads."""
-    epoch = await eventually(lambda: leader.epoch, on=wake, timeout=ALLOWED)
-    assert epoch is not None
-    return epoch
+    return await eventually(lambda: leader.epoch, on=wake, timeout=ALLOWED)
 
 
 @asynccontextmanager

@@ -119,7 +119,6 @@ async def test_within_the_services_account_a_thief_has_the_server_write_for_it(
             return await ops.last("KV_policy", aim)
 
         stored = await eventually(written, what="the server has written it")
-        assert stored is not None
         assert stored.payload == document
 
 

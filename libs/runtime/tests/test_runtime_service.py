@@ -87,9 +87,7 @@ async def asked_from_outside(process: ServiceProcess) -> tuple[int, str]:
         said, _ = await check.communicate()
         return None if NO_ANSWER in said.decode() else (check.returncode or 0, said.decode())
 
-    found = await eventually(answer, 40, what="there is an answer in time")
-    assert found is not None
-    return found
+    return await eventually(answer, 40, what="there is an answer in time")
 
 
 async def told(process: ServiceProcess) -> HealthReport:
@@ -99,9 +97,7 @@ async def told(process: ServiceProcess) -> HealthReport:
         report = await process.health()
         return None if NO_ANSWER in str(report.reasons) else report
 
-    found = await eventually(answer, 40, what="there is an answer in time")
-    assert found is not None
-    return found
+    return await eventually(answer, 40, what="there is an answer in time")
 
 
 async def test_the_reasons_for_not_being_ready_are_given(demo: Start) -> None:

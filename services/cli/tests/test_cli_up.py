@@ -264,7 +264,6 @@ def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
         return (positions, snapshot.stdout) if len(of_these) > 7 and positions == again else None
 
     found = until(taken, READY_SECONDS, "a snapshot of one order")
-    assert found is not None
     positions, snapshot = found
     assert [queue["frontend"] for queue in json.loads(snapshot)["queues"]] == ["sim"]
     ordered = instance.ask("order", "-", "-o", "json", "--levels", text=snapshot)

@@ -85,9 +85,7 @@ class ClusterReader:
             told = "" if found is None else f"{found.said}\n{found.held_by}"
             return found if found is not None and found.phase is phase and why in told else None
 
-        found = await eventually(there, 60, what=f"{scope}/{name} is {phase} {why}")
-        assert found is not None
-        return found
+        return await eventually(there, 60, what=f"{scope}/{name} is {phase} {why}")
 
     def life(self, scope: str, name: str) -> list[str]:
         """The kinds of the events told of a job, in their order in time."""
@@ -156,15 +154,12 @@ async def pool_is(reader: ClusterReader, name: str, enforcement: str, gpus: int 
             return None
         return stated if gpus is None or stated.capacity == {"nvidia.com/gpu": gpus} else None
 
-    stated = await eventually(there, 60, what=f"{name} is {enforcement}, of {gpus}")
-    assert stated is not None
-    return stated
+    return await eventually(there, 60, what=f"{name} is {enforcement}, of {gpus}")
 
 
 async def surroundings_are_stated(reader: ClusterReader, fixture: NamespaceFixture, queue: str) -> None:
     """The queue, its pool and tenants, the classes and the nodes."""
     stated = await eventually(lambda: reader.one(QueueState, queue), 60)
-    assert stated is not None
     assert (stated.pool, stated.frontend, stated.strategy) == (queue, "kueue", "StrictFIFO")
     assert stated.preemption["withinClusterQueue"] == "Never"
     await pool_is(reader, queue, "standing", 2000)

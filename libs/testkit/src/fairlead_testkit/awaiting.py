@@ -22,7 +22,7 @@ class NeverHappenedError(AssertionError):
 
 @overload
 async def eventually[T](
-    condition: Callable[[], Awaitable[T]],
+    condition: Callable[[], Awaitable[T | None]],
     timeout: float = ...,  # noqa: ASYNC109 # as below
     *,
     on: asyncio.Event | None = ...,
@@ -30,14 +30,14 @@ async def eventually[T](
 ) -> T: ...
 @overload
 async def eventually[T](
-    condition: Callable[[], T],
+    condition: Callable[[], T | None],
     timeout: float = ...,  # noqa: ASYNC109 # as below
     *,
     on: asyncio.Event | None = ...,
     what: str = ...,
 ) -> T: ...
 async def eventually[T](
-    condition: Callable[[], Awaitable[T]] | Callable[[], T],
+    condition: Callable[[], Awaitable[T | None]] | Callable[[], T | None],
     timeout: float = 45.0,  # noqa: ASYNC109 # a missed deadline is this function's own, worded failure
     *,
     on: asyncio.Event | None = None,
@@ -107,7 +107,7 @@ class NeededProcess(Protocol):
         """Raise an error unless it runs."""
 
 
-def until[T](condition: Callable[[], T], seconds: float, what: str, *needed: NeededProcess) -> T:
+def until[T](condition: Callable[[], T | None], seconds: float, what: str, *needed: NeededProcess) -> T:
     """Wait as `eventually` does, where there is no event loop.
 
     Args:

@@ -101,9 +101,7 @@ async def whole_queue(bus: Bus, pool: str) -> PoolQueue:
             return None
         return next((found for found in reply.pools if found.pool == pool), None)
 
-    found = await eventually(answered, 30, what=f"the scorers answer for {pool}")
-    assert found is not None  # noqa: S101 # eventually returns what is true
-    return found
+    return await eventually(answered, 30, what=f"the scorers answer for {pool}")
 
 
 async def all_wait(bus: Bus, pool: str, jobs: int, seconds: float = 60.0, *, or_more: bool = False) -> None:

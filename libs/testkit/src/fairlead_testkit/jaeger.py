@@ -189,13 +189,11 @@ async def whole_trace(jaeger: Jaeger, trace_id: str, stages: frozenset[str]) -> 
         return found if found is not None and stages <= found.names() else None
 
     try:
-        found = await eventually(complete, 30, what="a trace has every stage")
+        return await eventually(complete, 30, what="a trace has every stage")
     except NeverHappenedError as error:
         told = jaeger.trace(trace_id)
         error.add_note(f"wanted {sorted(stages)}, found {sorted(told.names()) if told else None}")
         raise
-    assert found is not None  # noqa: S101 # eventually returns what is true
-    return found
 
 
 def check_connected(trace: FoundTrace) -> None:

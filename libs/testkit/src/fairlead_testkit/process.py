@@ -103,9 +103,7 @@ class ServiceProcess(OwnProcess):
                 self.check_alive()
             return found
 
-        found = await eventually(line, timeout, what=f"{self.name} logs {event!r}")
-        assert found is not None  # noqa: S101 # eventually returns what is true
-        return found
+        return await eventually(line, timeout, what=f"{self.name} logs {event!r}")
 
     async def health_port(self) -> int:
         """The port that the service's health server took."""

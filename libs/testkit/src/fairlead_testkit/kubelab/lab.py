@@ -222,7 +222,7 @@ class KubeLab(Lab):
         """Server-side apply of YAML files, as admin."""
         self.api.apply(*documents(*paths))
 
-    def until[T](self, condition: Callable[[], T], seconds: float = 30.0, what: str = "") -> T:
+    def until[T](self, condition: Callable[[], T | None], seconds: float = 30.0, what: str = "") -> T:
         """Ask until the condition gives something true and return that; fails at once when a part has died.
 
         Raises:

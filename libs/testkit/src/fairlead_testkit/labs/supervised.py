@@ -172,9 +172,7 @@ class Supervision[R: Supervised](ABC):
                 raise LabError(f"the lab did not start:\n{log.read_text(errors='replace')[-4000:]}")
             return self.running()
 
-        found = until(started, START_SECONDS, "the lab is up")
-        assert found is not None  # noqa: S101 # until returns what is true
-        return found
+        return until(started, START_SECONDS, "the lab is up")
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -141,7 +141,7 @@ class SlurmLab(Lab):
         self.until(lambda: len(self.jobs("%i", "--states=RUNNING")) >= len(jobs), "the nodes are full")
         return jobs
 
-    def until[T](self, condition: Callable[[], T], what: str, seconds: float = READY_SECONDS) -> T:
+    def until[T](self, condition: Callable[[], T | None], what: str, seconds: float = READY_SECONDS) -> T:
         """Ask until the condition is true; slurmctld has to live meanwhile."""
         return until(condition, seconds, what, self._processes[SLURMCTLD])
 
