@@ -5,13 +5,14 @@ the marker `kube` are skipped with a line that says what to do; where CI=true is
 """
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+
+from fairlead_testkit.apt import go_without
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,9 +135,7 @@ def _kit(config: pytest.Config, toolset: "Toolset") -> "Kit":
             raise failed[toolset.folder]
         return build(toolset)
     except GoMissingError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip(str(error))
+        go_without(str(error))
 
 
 @pytest.fixture(scope="session")
