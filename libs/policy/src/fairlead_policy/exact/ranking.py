@@ -141,18 +141,19 @@ def join(parts: Sequence[Rows]) -> Rows:
         return Rows(empty, empty, empty, np.empty(0), empty)
     if len(parts) == 1:
         return parts[0]
+    offset = None
+    if parts[0].offset is not None:
+        offset = np.concatenate(
+            [np.zeros(len(part), np.int64) if part.offset is None else part.offset for part in parts]
+        )
     return Rows(
         np.concatenate([part.rank for part in parts]),
         np.concatenate([part.use for part in parts]),
         np.concatenate([part.multiplier for part in parts]),
         np.concatenate([part.tag for part in parts]),
         np.concatenate([part.submitted for part in parts]),
-        None if parts[0].offset is None else np.concatenate([_offset(part) for part in parts]),
+        offset,
     )
-
-
-def _offset(part: Rows) -> Ints:
-    return np.zeros(len(part), np.int64) if part.offset is None else part.offset
 
 
 class Shared(NamedTuple):

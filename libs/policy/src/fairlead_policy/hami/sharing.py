@@ -35,17 +35,13 @@ def deal(
 ) -> list[Chosen]:
     """The cards of each of so many pods; fewer where fewer fit. Chosen as the pod's policy for cards says."""
     chosen: list[Chosen] = []
+    binpack = card_annotations.strategy is CardStrategy.BINPACK
+    sign = -1 if binpack else 1  # the fullest cards first, or the emptiest
     for group in _groups(cards, card_annotations):
-        rooms = {
-            position: room_of(cards[position], ask, card_annotations)
-            for position in _preferred(cards, group, card_annotations)
-        }
+        group.sort(key=lambda at: (sign * cards[at].used_count, sign * cards[at].used_memory, at))
+        rooms = {position: room_of(cards[position], ask, card_annotations) for position in group}
         here = _held(list(rooms.values()), ask.count, pods - len(chosen))
-        level = (
-            here
-            if card_annotations.strategy is CardStrategy.BINPACK
-            else _level(list(rooms.values()), ask.count * here)
-        )
+        level = here if binpack else _level(list(rooms.values()), ask.count * here)
         held = (position for position, room in rooms.items() for _ in range(min(room, level)))
         hands: list[list[int]] = [[] for _ in range(here)]
         for number, position in enumerate(islice(held, ask.count * here)):
@@ -76,9 +72,3 @@ def _held(rooms: list[int], wanted: int, most: int) -> int:
 def _level(rooms: list[int], units: int) -> int:
     """The lowest number of units a card that gives so many in all."""
     return next(level for level in range(units + 1) if sum(min(room, level) for room in rooms) >= units)
-
-
-def _preferred(cards: Sequence[CardState], group: list[int], card_annotations: CardAnnotations) -> list[int]:
-    """Cards in the order in which the policy takes them: the fullest or the emptiest first."""
-    sign = -1 if card_annotations.strategy is CardStrategy.BINPACK else 1
-    return sorted(group, key=lambda at: (sign * cards[at].used_count, sign * cards[at].used_memory, at))

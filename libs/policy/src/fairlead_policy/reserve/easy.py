@@ -51,6 +51,9 @@ from fairlead_policy.reserve.reservation import (
 )
 from fairlead_policy.reserve.shadow import CapacityHold, Shadow, fits, free_of, shadow_of
 
+_BY_ITS_JOB = (Withdrawal.UNUSED, Withdrawal.HELD, Withdrawal.CHANGED)
+"""Causes for which a pass is taken back that are its job's, and not the head's."""
+
 
 def reserves(document: PolicyDocument, pool: str) -> bool:
     """Whether the policy wants reserve mode for a pool."""
@@ -126,11 +129,12 @@ class _Deciding:
         passes, withdrawn = self._still_passing(promise)
         given = self._new_passes(promise) if promise is not None and self._scene.writable else []
         passes |= {one.uid: one for one in given}
+        rested = self._now + self._scene.timing.rest
         standing = ReservationState(
             promise=promise,
             passes=passes,
             resting={uid: until for uid, until in self._before.resting.items() if until > self._now}
-            | {one.uid: self._now + self._scene.timing.rest for one in withdrawn if _by_its_job(one)},
+            | {one.uid: rested for one in withdrawn if one.withdrawn in _BY_ITS_JOB},
             in_place=in_place,
             recalled=self._still_recalled(promise, in_place),
         )
@@ -389,8 +393,3 @@ class _Deciding:
         elif standing.in_place is not None:
             due.append(standing.in_place.since + timing.reaction)
         return min((at for at in due if at > self._now), default=None)
-
-
-def _by_its_job(one: Pass) -> bool:
-    """Whether a pass is taken back for what became of its job, and not of the head."""
-    return one.withdrawn in (Withdrawal.UNUSED, Withdrawal.HELD, Withdrawal.CHANGED)
