@@ -334,7 +334,7 @@ async def test_jobs_are_explained_in_every_phase(harness: BusHarness) -> None:
     assert "Held: it is deactivated (spec.active)." in await reasons("held")
     assert "spec.queueName: name another." in await reasons("held")
     assert "does not say why" in await reasons("mute")
-    assert "in namespace team-a. Until that changes, it has no place" in await reasons("stray")
+    assert "in namespace team-a. Until that changes, it has no position" in await reasons("stray")
     assert "failed after it ran for 1 min" in await reasons("over")
     assert "counts as its tenant's use" in await reasons("runs")
     assert "in no order" in await reasons("lost")

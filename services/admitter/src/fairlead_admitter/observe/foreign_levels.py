@@ -1,6 +1,7 @@
 """Levels that somebody else gave to queued jobs: they are written over, and their authors shall hear of it."""
 
 import math
+from collections.abc import Mapping
 
 from fairlead_contracts.frontend.marks import LEVEL_WRITER
 from fairlead_contracts.messages.state import JobState
@@ -14,13 +15,17 @@ class ForeignLevels:
     """Levels of other writers, found on jobs that are queued still."""
 
     def __init__(self) -> None:
-        self.found: dict[str, int] = {}
-        """The last such level of each job, by uid; it stays here after it was written over."""
+        self._found: dict[str, int] = {}
         self._sure_from = math.inf
+
+    @property
+    def found(self) -> Mapping[str, int]:
+        """The last such level of each job, by uid; it stays here after it was written over."""
+        return self._found
 
     def begin_anew(self, now: float) -> None:
         """The lead began: who wrote what stands is not known."""
-        self.found.clear()
+        self._found.clear()
         self._sure_from = now + UNSURE_SECONDS
 
     def note(self, job: JobState, now: float) -> None:
@@ -28,8 +33,8 @@ class ForeignLevels:
         if job.levelled_by == LEVEL_WRITER:
             return
         if job.levelled_by or now >= self._sure_from:
-            self.found[job.uid] = job.level
+            self._found[job.uid] = job.level
 
     def forget(self, uid: str) -> None:
         """The job is not queued any more."""
-        self.found.pop(uid, None)
+        self._found.pop(uid, None)

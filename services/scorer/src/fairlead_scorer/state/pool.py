@@ -49,25 +49,33 @@ class ScoredPool:
         self.dirty: set[int] = set(range(rulebook.document.shards))
         """Shards that changed since they were last decided."""
         self._rulebook = rulebook
-        self.rules = rulebook.pool_rules(name, shape.capacity)
-        """The rules that its keys are computed with."""
-        self._facts = PoolFacts(self.rules)
+        self._rules = rulebook.pool_rules(name, shape.capacity)
+        self._facts = PoolFacts(self._rules)
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[JobQueue, int]] = [{} for _ in range(rulebook.document.shards)]
-        self.use: Counter[str] = Counter()
-        """Base units that running jobs take."""
-        self._usage = _Usage(self.rules, shape) if self.rules.rescaled else None
+        self._use: Counter[str] = Counter()
+        self._usage = _Usage(self._rules, shape) if self._rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
         """Past use; None where only running jobs count."""
+
+    @property
+    def rules(self) -> PoolRules:
+        """The rules that its keys are computed with."""
+        return self._rules
 
     def basis_of(self, shard: int) -> Basis:
         """The basis of a shard's keys: only decisions of one basis are merged."""
         return Basis(
             policy=self.policy,
             capacity=self.shape.capacity,
-            saturated=sorted(self.rules.saturated),
+            saturated=sorted(self._rules.saturated),
             past=0 if self.past is None else self.past[shard].now,
         )
+
+    @property
+    def use(self) -> Mapping[str, int]:
+        """Base units that running jobs take."""
+        return self._use
 
     @property
     def policy(self) -> int:
@@ -92,7 +100,7 @@ class ScoredPool:
         """Takes on another capacity. Every tag changes with it, so every shard does."""
         if shape == self.shape:
             return
-        rules = self.rules
+        rules = self._rules
         if shape.capacity != self.shape.capacity:
             rules = self._rulebook.pool_rules(self.name, shape.capacity)
         if self._usage is not None:
@@ -106,8 +114,8 @@ class ScoredPool:
         if self._usage is not None:
             saturated = self._usage.saturation.used_up()
             rules = rules if saturated == rules.saturated else replace(rules, saturated=saturated)
-        if rules is not self.rules:
-            self.rules = rules
+        if rules is not self._rules:
+            self._rules = rules
             self._facts.set_rules(rules)
             self.dirty.update(range(self.shards))
 
@@ -122,7 +130,7 @@ class ScoredPool:
         self._tally(job, 1)
         if self._usage is not None:
             self._usage.count(job, part)
-            self._adopt(self.rules)
+            self._adopt(self._rules)
 
     def discount(self, job: CountedJob) -> None:
         """Forgets the job; `job` is what was counted."""
@@ -132,7 +140,7 @@ class ScoredPool:
         self._tally(job, -1)
         if self._usage is not None:
             self._usage.discount(job)
-            self._adopt(self.rules)
+            self._adopt(self._rules)
 
     def remember(self, run: RunKey, tenant: str, ended: Micros, demand: Mapping[str, int]) -> None:
         """Counts a run that is over as past use from now on."""
@@ -172,7 +180,7 @@ class ScoredPool:
             _add(self._queued[shard], job.queue, step)
         else:
             for resource, amount in job.demand.items():
-                self.use[resource] += step * amount
+                self._use[resource] += step * amount
 
     def tenants_of(self, shard: int) -> list[str]:
         """The shard's tenants that wait or run, or did of late, by name."""
