@@ -35,12 +35,31 @@ class Failing:
 
     def __init__(self, **errors: FrontendDownError | None) -> None:
         self.errors = errors
+        self.begun_anew = 0
+
+    def begin_anew(self) -> None:
+        self.begun_anew += 1
 
     async def create(self, order: JobOrder) -> Created:
         error = self.errors.get(order.scope)
         if error is not None:
             raise error
         return Created(outcome=Creation.CREATED)
+
+
+async def test_a_new_lead_begins_without_what_earlier_orders_met_here_and_in_the_frontend() -> None:
+    failing = Failing(a=FrontendDownError("away"))
+    heard: list[str] = []
+
+    def troubled(scope: str, why: str, *, new: bool) -> None:
+        heard.append(f"{scope}: {why} ({new})")
+
+    creator = RetryingCreator(failing, share=2, troubled=troubled)
+    with pytest.raises(NotYetError):
+        await creator.create(order("a", 1))
+    assert (heard, creator.told()) == (["a: away (True)"], "a: away")
+    creator.begin_anew()
+    assert (failing.begun_anew, creator.told()) == (1, None)
 
 
 async def test_one_tenants_trouble_is_told_and_counted_and_the_frontend_is_not_called_down() -> None:
@@ -104,6 +123,9 @@ class Slow:
         self.now = Counter[str]()
         self.most = Counter[str]()
         self.go = asyncio.Event()
+
+    def begin_anew(self) -> None:
+        """Has nothing to forget."""
 
     async def create(self, order: JobOrder) -> Created:
         self.begun.append(order.id)

@@ -27,6 +27,16 @@ def test_what_was_allowed_or_long_ago_begins_a_new_row() -> None:
     assert not refusals.believe(A)
 
 
+def test_a_lead_begins_without_what_was_refused_in_an_earlier_one() -> None:
+    """Two starts of the API server, and another replica led between them: it was granted what this one was refused."""
+    clock = ManualClock(100.0)
+    refusals = FreshRefusals(10.0, clock)
+    refusals.believe(A)
+    clock.now += 15.0
+    refusals.begin_anew()
+    assert not refusals.believe(A)
+
+
 def test_without_patience_every_refusal_is_believed() -> None:
     assert FreshRefusals(0.0).believe(A)
 

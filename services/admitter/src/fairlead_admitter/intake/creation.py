@@ -88,6 +88,9 @@ class JobRefusedError(FrontendRefusedError):
 class JobCreator(Protocol):
     """Makes jobs in a frontend, idempotent by scope and id."""
 
+    def begin_anew(self) -> None:
+        """Forgets what earlier orders met: another replica may have asked meanwhile."""
+
     async def create(self, order: JobOrder) -> Created:
         """Carry the order out, or say what stands in its way.
 
@@ -227,7 +230,8 @@ class RetryingCreator:
                 del self._slots[scope]
 
     def begin_anew(self) -> None:
-        """Forgets troubles and lines: another replica may have asked meanwhile."""
+        """Forgets troubles and lines, and has the frontend do so: another replica may have asked meanwhile."""
+        self._creator.begin_anew()
         self._troubles.clear()
         self._slots.clear()
         self._silent = False

@@ -149,6 +149,9 @@ class BusFrontend:
             return [error] * len(batch)
         return [self._result(reply) for reply in LEVEL_REPLIES.decode(asked).replies]
 
+    def begin_anew(self) -> None:
+        """Forgets nothing: what a frontend behind the bus answers is kept nowhere; see JobCreator."""
+
     async def create(self, order: JobOrder) -> Created:
         """Make a job of a submission; see JobCreator."""
         reply = await self._creations.create(_creation(order))

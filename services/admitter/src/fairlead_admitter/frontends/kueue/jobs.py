@@ -71,6 +71,10 @@ class KueueJobs:
         self._classes = classes
         self._accounts = accounts
 
+    def begin_anew(self) -> None:
+        """Forgets what was refused; see JobCreator."""
+        self._refusals.begin_anew()
+
     async def create(self, order: JobOrder) -> Created:
         """Make the job of a submission; see JobCreator."""
         entry = self._entry(order.scope, order.submission.queue)

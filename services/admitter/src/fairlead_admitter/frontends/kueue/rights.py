@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-FORGOTTEN_SECONDS = 60.0
-"""A refusal that was not repeated for so long says nothing of the next one."""
+FORGOTTEN_SECONDS = 20.0
+"""A refusal that was not repeated for so long says nothing of the next one: whoever is refused asks again every two
+seconds, and between two starts of an API server nobody may have asked."""
 
 
 class AccessRight(NamedTuple):
@@ -44,6 +45,10 @@ class FreshRefusals:
         first, _ = self._refused.get(right, (now, now))
         self._refused[right] = (first, now)
         return now - first >= self._seconds
+
+    def begin_anew(self) -> None:
+        """Forgets all rows: while another replica led, it may have been granted what this one was refused."""
+        self._refused.clear()
 
     def granted(self, right: AccessRight) -> None:
         """Notes that the right was granted: its next refusal is a new one."""
