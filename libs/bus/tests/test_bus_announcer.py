@@ -295,6 +295,25 @@ async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: B
         assert owner.announcer.reconciled == 1
 
 
+async def test_an_event_that_no_server_takes_is_left_out_and_told_and_all_else_is_said(
+    bus: Bus, tally: BusTally
+) -> None:
+    """A job that asks for thousands of resources: what it asks for fits into its state, and not into the event of it."""
+    huge = Outgoing(
+        subject=subjects.event("t", CLUSTER, "h"), msg_id="h", payload=b"x" * bus.wire._client.max_payload
+    )
+    owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
+    owner.announcer.update(stated(a_class("x", 1)), [huge])
+    async with running(owner, audience):
+        await eventually(owner.agreed)
+        await eventually(lambda: audience.values() == {"x": 1})
+        owner.announcer.update(stated(a_class("x", 2)), [huge])
+        await eventually(lambda: audience.values() == {"x": 2})
+        await eventually(lambda: audience.news == ["x:None->1", "x:1->2"])
+        assert owner.announcer.reconciled == 1
+        assert [told["subject"] for told in tally.said("announcer.too_large")] == [huge.subject] * 2
+
+
 AT_X = subject_of(a_class("x", 0))
 FORGED = 2**60
 

@@ -310,7 +310,7 @@ class Announcer:
         try:
             news = [event for step in steps for event in self._story(step)]
             for event in (*outbox, *news):
-                await self._events.put(event.subject, event.payload, msg_id=event.msg_id)
+                await self._publish_event(event)
             if news:
                 await self._events.flush()
             for number, step in enumerate(steps, start=1):
@@ -326,6 +326,14 @@ class Announcer:
         self._note_acked(steps)
         if outbox:
             self._published([event.seq for event in outbox])
+
+    async def _publish_event(self, event: Outgoing) -> None:
+        """Publishes an event. One that is too large is left out and told: what else happened is said all the same."""
+        try:
+            await self._events.put(event.subject, event.payload, msg_id=event.msg_id)
+        except PayloadTooLargeError as error:
+            self._bus.observer.count("announcer.too_large")
+            self._bus.observer.note("announcer.too_large", subject=event.subject, error=str(error))
 
     def _note_acked(self, steps: Iterable[StateChange]) -> None:
         for subject, _, after in steps:
