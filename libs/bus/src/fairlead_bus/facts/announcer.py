@@ -332,8 +332,7 @@ class Announcer:
         try:
             await self._events.put(event.subject, event.payload, msg_id=event.msg_id)
         except PayloadTooLargeError as error:
-            self._bus.observer.count("announcer.too_large")
-            self._bus.observer.note("announcer.too_large", subject=event.subject, error=str(error))
+            self._note_too_large(event.subject, error)
 
     def _note_acked(self, steps: Iterable[StateChange]) -> None:
         for subject, _, after in steps:
@@ -353,15 +352,14 @@ class Announcer:
         try:
             await self._publisher.put(step.subject, encode_state(stamped), headers=headers)
         except PayloadTooLargeError as error:
-            self._note_too_large(step.subject, step.after, error)
+            # Told once as it is now. NATS keeps what it has of it, and the others are stated.
+            if self._too_large.get(step.subject) != step.after:
+                self._too_large[step.subject] = step.after
+                self._note_too_large(step.subject, error)
         else:
             self._too_large.pop(step.subject, None)
 
-    def _note_too_large(self, subject: str, state: State, error: PayloadTooLargeError) -> None:
-        """Tells of an object that is too large, once. NATS keeps what it has of it, and the others are stated."""
-        if self._too_large.get(subject) == state:
-            return
-        self._too_large[subject] = state
+    def _note_too_large(self, subject: str, error: PayloadTooLargeError) -> None:
         self._bus.observer.count("announcer.too_large")
         self._bus.observer.note("announcer.too_large", subject=subject, error=str(error))
 
