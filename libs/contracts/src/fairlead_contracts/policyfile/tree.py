@@ -68,3 +68,8 @@ def _way_up(name: str, parents: Mapping[str, str | None]) -> list[str]:
         seen.add(parent)
         parent = parents.get(parent)
     return way
+
+
+def inner_nodes(parents: Mapping[str, str | None]) -> set[str]:
+    """The tenants that have children."""
+    return {parent for parent in parents.values() if parent is not None}

@@ -14,7 +14,7 @@ from fairlead_contracts.policyfile.document import (
     Reserve,
     Tenant,
 )
-from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree
+from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree, inner_nodes
 
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e9
 """Bounds of a weight that is not 0: keys stay finite, and differ by more than what a float can hold."""
@@ -217,7 +217,7 @@ def _check_tree(
         pools = {tenant.name: tenant.pool for tenant in document.tenants}
         for name, reason in check_pools_of_tree(parents, pools):
             yield FieldError(f"{fields[name]}.pool", pools[name], reason)
-    inner = {parent for parent in parents.values() if parent is not None}
+    inner = inner_nodes(parents)
     for tenant in document.tenants:
         if tenant.name in inner and tenant.match is not None:
             reason = "a tenant with children has no jobs of its own: match them to one of its children"

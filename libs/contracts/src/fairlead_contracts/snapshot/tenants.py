@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree
+from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree, inner_nodes
 from fairlead_contracts.policyfile.validate import check_weight
 from fairlead_contracts.snapshot.types import SnapshotTenant, WrittenTenant
 from fairlead_contracts.snapshot.values import SnapshotValues
@@ -87,7 +87,7 @@ class TenantChecks:
     def check_tree(self) -> None:
         """The tree as a whole: the snapshot's word on a parent counts before the policy's."""
         parents, pools = _parents_and_pools(self._policy, self._written)
-        self.inner = {parent for parent in parents.values() if parent is not None}
+        self.inner = inner_nodes(parents)
         self._tell(check_tree(parents, self.names), "parent", parents)
         self._tell(check_pools_of_tree(parents, pools), "pool", pools)
 
