@@ -82,9 +82,7 @@ class Restraint:
             trail.queues = queues
             trail.free(now)  # there may be more quota than before
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
-        charged = {queue.name: self._facts.running.charged(queue.name) for queue in queues}
-        room = FreeQuota(queues, self._facts.cohorts(queues), charged)
-        inputs = self._wake_inputs(trail, decided)
+        room, inputs = self._room(queues), self._wake_inputs(trail, decided)
         step = next_step(self._candidates(queues, room, inputs, window, beyond), inputs, room.take)
         trail.due = step.until
         if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
@@ -100,6 +98,10 @@ class Restraint:
         if step.everything or (trail.due is not None and trail.due <= now):
             return within_budget(self._at_untried_levels(trail, plan, window, class_bands), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
+
+    def _room(self, queues: Sequence[QueueState]) -> FreeQuota:
+        charged = {queue.name: self._facts.running.charged(queue.name) for queue in queues}
+        return FreeQuota(queues, self._facts.cohorts(queues), charged)
 
     def _candidates(
         self,

@@ -180,7 +180,7 @@ def take_back(
 def _write_back(
     job: JobState, level: int, cause: WriteCause, facts: ClusterFacts, expectations: Expectations
 ) -> LevelWrite:
-    """The write of a level to a job whose place in the order does not matter."""
+    """The write of a level to a job whose position does not matter."""
     return LevelWrite(
         job=job,
         before=expectations.level_of(job),

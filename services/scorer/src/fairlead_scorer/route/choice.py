@@ -1,6 +1,6 @@
 """Choosing a cluster for a submission that does not name one. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -72,13 +72,7 @@ def choose(
     """
     options: list[_Option] = []
     problems: dict[str, FieldError] = {}
-    # It enters by the accounts of its tenant's name.
-    entered = {
-        (account.cluster, submission.queue or account.queue)
-        for account in cache.objects.tenants()
-        if account.scope == submission.tenant
-    }
-    for cluster, name in sorted(entered):
+    for cluster, name in sorted(set(_queues(cache, submission))):
         queue = cache.objects.queue(cluster, name)
         pool = None if queue is None else cache.objects.pool_of(queue)
         if queue is None or pool is None:
@@ -101,6 +95,13 @@ def choose(
         raise _nowhere(submission, problems, sorted({account.scope for account in cache.objects.tenants()}))
     best = min([option for option in options if option.cluster in led] or options)
     return Choice(best.cluster, (best.cluster, best.pool))
+
+
+def _queues(cache: ClusterCache, submission: Submission) -> Iterator[StatedKey]:
+    """The (cluster, queue) pairs that the submission could stand in: it enters by the account of its tenant's name."""
+    for account in cache.objects.tenants():
+        if account.scope == submission.tenant:
+            yield account.cluster, submission.queue or account.queue
 
 
 def _room(
