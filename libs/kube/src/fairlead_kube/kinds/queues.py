@@ -4,6 +4,10 @@ from fairlead_contracts.frontend.taints import Taint
 from fairlead_kube.kinds.objects import Amount, Condition, KubeStruct, LabelSelector, ObjectMeta, holds
 from fairlead_kube.kinds.pods import PodToleration
 
+MOST_COVERED = 16 * 64
+"""Resources of which a ClusterQueue can have quota: its groups, and the resources of each. Kueue never admits a Workload
+that asks for more."""
+
 
 class ResourceQuota(KubeStruct, frozen=True, kw_only=True):
     """The quota of one resource of one flavor."""

@@ -12,10 +12,13 @@ from fairlead_kube.kinds.workloads import PodSet, Workload
 from fairlead_watcher.objects.metadata import LONGEST_VALUE
 
 _PODS = "pods"
+MOST_ENTRIES = 1024
+"""Resources and labels of all kinds of pods of a Workload together. Kueue may be told not to count some, so that whoever
+asks for thousands may still start, and a statement must fit into one message of NATS (1 MiB)."""
 
 
 def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
-    """Shapes of the pods of a Workload that waits; empty where its demand says it all, and where it cannot be read.
+    """Shapes of the pods of a Workload that waits; empty where its demand says it all, or it is unreadable or too much.
 
     So the state of most jobs stays small: only pods of several kinds, selectors, parts of cards, and demands that Kueue
     was told to count otherwise (`resources.transformations`) are stated. Where a pod set may shrink, its fewest pods
@@ -28,6 +31,8 @@ def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
     try:
         shapes = [_shape(one) for one in workload.spec.pod_sets or ()]
     except FieldError:
+        return []
+    if sum(map(_entries, shapes)) > MOST_ENTRIES:
         return []
     return [] if len(shapes) == 1 and _says_all(shapes[0], demand) else shapes
 
@@ -50,6 +55,10 @@ def held_shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobSha
     if not any(shape.demand.keys() & {*CARD_RESOURCES} for shape in shapes):
         return []
     return [] if len(shapes) == 1 and _says_all(shapes[0], demand) else shapes
+
+
+def _entries(shape: JobShape) -> int:
+    return len(shape.demand) + len(shape.selector) + sum(map(len, shape.card_asks))
 
 
 def _says_all(only: JobShape, demand: Mapping[str, int]) -> bool:

@@ -16,6 +16,7 @@ from fairlead_contracts.messages.state import Fault, JobShape, Outcome
 from fairlead_kube.kinds.demand import pod_count, workload_charges, workload_demand
 from fairlead_kube.kinds.objects import Condition, ObjectMeta, PartialObject, instant
 from fairlead_kube.kinds.quantities import int32
+from fairlead_kube.kinds.queues import MOST_COVERED
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST, PodSetAssignment, Workload, lever_owner
 from fairlead_watcher.objects.equivalence import equivalence
 from fairlead_watcher.objects.metadata import NO_WORDS, MetadataWords, merged, words_of
@@ -111,6 +112,9 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The digest of the Workload's shape, while it waits; see `equivalence`."""
     unreadable: Fault | None = None
     """The fault for which the demand cannot be read; None where it can."""
+    too_many: int = 0
+    """The number of resources that it asks for, where those are more than any queue has quota of; none of them is kept.
+    A statement of all of them could be larger than NATS takes."""
     run_limit: Micros | None = None
     """The time that is left of its run limit."""
     run: QuotaHold | None = None
@@ -145,6 +149,8 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
     metadata, spec = workload.metadata, workload.spec
     reference = spec.class_ref
     demand, unreadable = _demand(workload)
+    too_many = len(demand) if len(demand) > MOST_COVERED else 0
+    demand = {} if too_many else demand
     eviction = _eviction(workload)
     # Kueue gives the quota of what it deactivated away at once; of a Workload without a job nobody clears its reservation.
     run = _run(workload) if workload.active or eviction is None else None
@@ -173,6 +179,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         shapes=_shapes(workload, demand, holds=run is not None, ended=end is not None),
         equivalence="" if run or end else equivalence(workload),
         unreadable=unreadable,
+        too_many=too_many,
         run_limit=_run_limit(workload),
         run=run,
         put_back=_is_false(workload.condition("Requeued")),

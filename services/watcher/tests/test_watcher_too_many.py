@@ -1,0 +1,57 @@
+"""Workloads that ask for thousands of resources: they are held with a fault, and what is stated of them stays small."""
+
+import msgspec
+import pytest
+
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_kube.kinds.workloads import Workload
+from fairlead_kube.reflector import Key
+from fairlead_testkit.kubelab import KubeObject, things
+from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.objects.quota import QueueFacts, Quota, QuotaKey
+from fairlead_watcher.objects.surroundings import LocalQueueFacts
+from fairlead_watcher.objects.workload_facts import workload_facts
+
+T0 = 1_800_000_000 * SECOND
+
+
+def many(resources: int) -> dict[str, str]:
+    return {f"example.com/r-{number}": "1" for number in range(resources)}
+
+
+def job_of(item: KubeObject, counted: dict[str, str]) -> JobState:
+    """The job that a Workload is, where Kueue says that it counts so much of it."""
+    item["status"] = {"resourceRequests": [{"name": "main", "resources": counted}]}
+    view = ClusterView("c1", ended_stay=SECOND)
+    view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq"))
+    quotas = {QuotaKey("f", "cpu"): Quota(nominal=64_000)}
+    view.cluster_queue(Key("", "cq"), QueueFacts(name="cq", quotas=quotas))
+    view.workload(Key("team-a", "one"), workload_facts(msgspec.convert(item, Workload)))
+    view.settle(T0)
+    [job] = view.jobs()
+    return job
+
+
+def asking_for(requests: dict[str, str]) -> KubeObject:
+    return things.workload("one", "team-a", "main", requests)
+
+
+def test_what_asks_for_more_resources_than_a_queue_can_have_is_held_with_a_fault() -> None:
+    job = job_of(asking_for(many(18_000)), many(18_000))
+    assert (job.phase, job.demand, job.shapes) == (Phase.HELD, {}, ())
+    assert job.held_by == "asks for 18000 resources; a ClusterQueue can have quota of 1024"
+    [fault] = job.faults
+    assert (fault.field, fault.value) == ("spec.podSets resources", "18000 resources")
+    assert len(job_of(asking_for(many(1024)), many(1024)).demand) == 1024
+
+
+@pytest.mark.parametrize("asked", ["resources", "selector", "pod sets"])
+def test_pods_that_ask_for_thousands_that_kueue_does_not_count_are_not_stated_one_by_one(asked: str) -> None:
+    item = asking_for({"cpu": "2"} | many(1100 if asked == "resources" else 200))
+    [one] = item["spec"]["podSets"]
+    one["template"]["spec"]["nodeSelector"] = many(1100) if asked == "selector" else {"gpu": "h100"}
+    sets = 8 if asked == "pod sets" else 1
+    item["spec"]["podSets"] = [one | {"name": f"set-{number}"} for number in range(sets)]
+    job = job_of(item, {"cpu": "2"})
+    assert (job.phase, job.demand, job.shapes) == (Phase.WAITING, {"cpu": 2000}, ())
