@@ -109,6 +109,11 @@ def with_workload(pods: int, gpus: int, **parts: object) -> Survey:
     return changed(workloads=[found], **parts)
 
 
+def asking_for(resources: int, name: str = "odd") -> KubeObject:
+    demand = {f"example.com/r-{number}": 1 for number in range(resources)}
+    return things.workload(name, "team-a", "main", demand)
+
+
 def a_job(
     queue_name: str | None = None, *, suspend: bool = False, uid: str = "j1", **more: object
 ) -> KubeObject:
@@ -398,6 +403,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("job-not-suspended", Severity.WARNING, changed(jobs=[a_job("main")])),
     ("job-not-suspended", Severity.WARNING, changed(pytorch_jobs=[a_pytorch_job("main")])),
     ("queue-without-local-queue", Severity.WARNING, changed(local_queues=[])),
+    ("job-too-many-resources", Severity.WARNING, changed(workloads=[asking_for(1025)])),
     ("gang-fits-nowhere", Severity.WARNING, with_workload(1, 9)),
     ("gang-fits-nowhere", Severity.WARNING, with_workload(3, 8)),
     (
@@ -476,6 +482,7 @@ FINE: list[tuple[str, Survey]] = [
     ("job-not-suspended", changed(jobs=[a_job("main")], workloads=[ADMITTED])),
     ("job-not-suspended", changed(jobs=[a_job("main", suspend=True)])),
     ("queue-without-local-queue", SOUND),
+    ("job-too-many-resources", changed(workloads=[asking_for(1024)])),
     ("gang-fits-nowhere", with_workload(2, 8)),
     ("gang-fits-nowhere", with_workload(3, 8, node_pools=[node_pool()])),
     (

@@ -59,6 +59,25 @@ def test_a_gang_that_its_quota_keeps_out_for_ever_is_not_said_to_be_admitted() -
     assert f"Kueue never admits it either: all quotas of its pool together are 16 {GPU}" in beyond.why
 
 
+def odd(name: str, resources: int) -> KubeObject:
+    return things.workload(
+        name, "team-a", "main", {f"example.com/r-{number:05}": 1 for number in range(resources)}
+    )
+
+
+def test_a_job_of_thousands_of_resources_is_told_in_a_few_lines() -> None:
+    found = surveyed(*(odd(f"odd-{number}", 2000) for number in range(8)))
+    [finding] = named(found, "gang-fits-nowhere")
+    assert finding.what.endswith(" 1995 more reasons.")
+    assert len(finding.what + finding.why) < 1000
+    [finding] = named(found, "job-too-many-resources")
+    assert finding.subject == "Workload/team-a/odd-0"
+    assert finding.what == (
+        "8 Workloads of more than 1024 resources in team-a: "
+        "odd-0 (2000), odd-1 (2000), odd-2 (2000), odd-3 (2000), odd-4 (2000) and 3 more"
+    )
+
+
 def test_an_unsafe_queue_is_told_with_the_levels_that_still_stand_in_its_pool() -> None:
     unsafe: KubeObject = {
         **PLAIN,

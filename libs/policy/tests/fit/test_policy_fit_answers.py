@@ -413,6 +413,14 @@ def test_a_large_gang_on_a_thousand_nodes() -> None:
     assert len(placed(place(gang(*shapes), nodes, CardStrategy.SPREAD)).nodes) == 256
 
 
+def test_a_sentence_lists_twenty_names_and_counts_the_rest() -> None:
+    names = tuple(f"r-{number}" for number in range(22))
+    some = ", ".join(names[:20])
+    told = "workers: no node has enough {} free at once, though each is there by itself."
+    assert in_words(NoNodeHasAll(shape="workers", resources=names)) == told.format(f"{some} and 2 more")
+    assert in_words(NoNodeHasAll(shape="workers", resources=names[:3])) == told.format("r-0, r-1 and r-2")
+
+
 def test_pods_that_several_reasons_in_a_row_are_of_are_named_once() -> None:
     answer = place(gang(workers(8, gpu=5)), [node("a", gpu=8)])
     told = "workers: 1 of 8 pods fits. They ask for 40 nvidia.com/gpu together; 8 free in all."

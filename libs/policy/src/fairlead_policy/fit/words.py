@@ -27,6 +27,8 @@ from fairlead_policy.fit.unschedulable import (
 )
 from fairlead_policy.hami.admission import Refusal
 
+_MOST_LISTED = 20
+"""Names that a sentence lists; more are counted."""
 _REFUSED = {
     Refusal.UNHEALTHY: "not healthy",
     Refusal.CORDONED: "cordoned",
@@ -194,4 +196,6 @@ def _plural(word: str, count: int) -> str:
 
 
 def _listed(parts: list[str] | tuple[str, ...]) -> str:
+    if len(parts) > _MOST_LISTED:
+        parts = [*parts[:_MOST_LISTED], f"{len(parts) - _MOST_LISTED} more"]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -29,6 +29,8 @@ _PODS = "pods"
 ZONE = "topology.kubernetes.io/zone"
 MOST_SHAPES = 200
 """Gangs of different shapes that are tried; a shape takes milliseconds on a thousand nodes."""
+_MOST_REASONS = 5
+"""Reasons that one finding tells, the first: a job of many resources has one for each."""
 _MOST_CHOICES = 64
 """Combinations of flavors that a pod may be sent to; beyond, its flavors are not looked at."""
 
@@ -197,10 +199,12 @@ def _never(workloads: list[Workload], found: Unfit, no_quota: str) -> Finding:
         if no_quota
         else "Kueue admits it all the same, and it holds quota and never starts"
     )
+    left_out = len(found.reasons) - _MOST_REASONS
+    more = f" {counted(left_out, 'more reason')}." if left_out > 0 else ""
     return warning(
         "gang-fits-nowhere",
         subject,
-        f"{pods}: {all_in_words(found.reasons)}",
+        f"{pods}: {all_in_words(found.reasons[:_MOST_REASONS])}{more}",
         why=f"no node or set of nodes holds it even when nothing else runs. {then}",
         mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
         f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",

@@ -1,4 +1,4 @@
-"""Jobs that go round the queue, without a queue name or not suspended, and those that wait at a queue which is not there."""
+"""Jobs that go round the queue, without a queue name or not suspended, and those that no queue can ever let in."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -7,7 +7,11 @@ from fairlead_cli.client.words import counted, listed
 from fairlead_cli.findings import Finding, warning
 from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey, check, queue_label
+from fairlead_contracts.base.errors import FieldError
+from fairlead_kube.kinds.demand import workload_demand
 from fairlead_kube.kinds.objects import ObjectMeta, holds
+from fairlead_kube.kinds.queues import MOST_COVERED
+from fairlead_kube.kinds.workloads import Workload
 
 _NEEDS = ("localqueues", "jobs", "pytorchjobs")
 _ENDS = ("Complete", "Failed", "Succeeded")
@@ -132,6 +136,40 @@ def _unsuspended(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check(
+    "sizes",
+    "job-too-many-resources",
+    fine="no job asks for more resources than a ClusterQueue can have quota of",
+    needs=("workloads",),
+)
+def _oversized(survey: Survey) -> Iterator[Finding]:
+    found: dict[str, list[tuple[Workload, int]]] = {}
+    for workload in survey.workloads:
+        if (resources := _resources(workload)) > MOST_COVERED:
+            found.setdefault(workload.metadata.namespace, []).append((workload, resources))
+    for namespace, several in sorted(found.items()):
+        first = several[0][0].metadata
+        owner = first.controller
+        kind, name = (owner.kind, owner.name) if owner else ("Workload", first.name)
+        asked = (f"{workload.metadata.name} ({resources})" for workload, resources in several)
+        yield warning(
+            "job-too-many-resources",
+            f"{kind}/{namespace}/{name}",
+            f"{counted(len(several), 'Workload')} of more than {MOST_COVERED} resources in {namespace}: {listed(asked)}",
+            why="Kueue never admits such a one: a ClusterQueue cannot have quota of so many. Fairlead holds it, and does not "
+            "state what it asks for",
+            mend=f"ask for fewer; what it asks for: kubectl -n {namespace} get workload {first.name} -o yaml",
+        )
+
+
+def _resources(workload: Workload) -> int:
+    """The number of resources that it asks for; 0 where that cannot be read, which is told on the object itself."""
+    try:
+        return sum(1 for amount in workload_demand(workload).values() if amount)
+    except FieldError:
+        return 0
+
+
 def _grouped(found: Iterable[_SeenJob]) -> dict[tuple[str, str], list[_SeenJob]]:
     groups: dict[tuple[str, str], list[_SeenJob]] = {}
     for one in sorted(found, key=lambda one: (one.kind, one.metadata.namespace, one.metadata.name)):
@@ -143,4 +181,4 @@ def _names(several: list[_SeenJob]) -> str:
     return listed(one.metadata.name for one in several)
 
 
-CHECKS = (_queueless, _misdirected, _unsuspended)
+CHECKS = (_queueless, _misdirected, _unsuspended, _oversized)
