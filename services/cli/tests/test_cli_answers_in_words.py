@@ -37,8 +37,12 @@ def test_jobs_that_have_no_position_are_told_with_the_reason_though_nobody_waits
         f"pool {pool.pool}",
         "3 jobs do not run now, and have no position in this order:",
         "  · team-a/gang: has its quota; admission check gang-fit is Pending",
-        "  … and 2 more (`fairlead explain JOB` says why)",
+        "  … and 2 more (--limit N names up to 500; `fairlead explain JOB` says why)",
     ]
+    many = [UnrankedJob(job=f"team-a/{number}", tenant="team-a", why="held") for number in range(500)]
+    full = msgspec.structs.replace(idle, unranked=501, unranked_first=many)
+    shown = queue_view(msgspec.structs.replace(a_queue_reply(), pools=[full])).splitlines()
+    assert shown[-1] == "  … and 1 more (an answer names 500; `fairlead explain JOB` says why)"
     beside = msgspec.structs.replace(pool, unranked=1, unranked_first=[told])
     assert "1 job does not run now, and has no position" in queue_view(
         msgspec.structs.replace(a_queue_reply(), pools=[beside])
@@ -53,7 +57,7 @@ def test_tasks_behind_the_window_of_an_array_are_not_told_twice() -> None:
     shown = queue_view(msgspec.structs.replace(a_queue_reply(), pools=[behind]))
     assert "198 jobs do not run now" in shown
     assert "team-a/7: 197 tasks" in shown
-    assert "more (`fairlead explain" not in shown
+    assert "`fairlead explain" not in shown
 
 
 def test_why_a_job_is_held_leads_its_explanation_and_stands_there_once() -> None:
@@ -103,7 +107,7 @@ def test_jobs_whose_queue_leads_nowhere_are_told_whether_or_not_others_wait() ->
         assert text.endswith(
             "3 jobs are in no order, as no pool is behind the queue:\n"
             "  · team-a/stray: no LocalQueue 'typo' in namespace team-a\n"
-            "  … and 2 more (`fairlead explain JOB` says why)"
+            "  … and 2 more (--limit N names up to 500; `fairlead explain JOB` says why)"
         )
         assert "Nobody waits." not in text
 

@@ -361,6 +361,31 @@ async def test_jobs_are_explained_in_every_phase(harness: BusHarness) -> None:
     assert (alone.unranked, alone.unranked_first, others.nowhere) == (0, [], msgspec.UNSET)
 
 
+async def test_who_asks_for_more_than_the_first_is_named_the_jobs_without_a_position_too(
+    harness: BusHarness,
+) -> None:
+    held = [f"held-{number:02}" for number in range(60)]
+    lost = [f"lost-{number}" for number in range(4)]
+    await harness.state(
+        *(a_job(name, phase=Phase.HELD, submitted=NOW + at) for at, name in enumerate(held)),
+        *(a_job(name, queue="typo", phase=Phase.HELD) for name in lost),
+    )
+
+    async def named(limit: int) -> tuple[int, int]:
+        told = await ask_queue(harness, QueueQuestion(limit=limit))
+        [pool] = told.pools
+        assert [one.job for one in pool.unranked_first] == [
+            f"team-a/{name}" for name in held[: len(pool.unranked_first)]
+        ]
+        return len(pool.unranked_first), len(told.nowhere_first or [])
+
+    async def all_are_known() -> bool:
+        return await named(0) == (60, 4)
+
+    await eventually(all_are_known)
+    assert [await named(limit) for limit in (1, 50, 51)] == [(3, 3), (3, 3), (51, 4)]
+
+
 async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(harness: BusHarness) -> None:
     await harness.state(a_job("big", gpu=20, requested_class="urgent"), a_job("odd", requested_class="urgnt"))
     [found] = await eventually(lambda: explain(harness, "team-a/big"), what="the job is known")

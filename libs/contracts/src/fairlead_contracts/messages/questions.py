@@ -90,14 +90,20 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     or where queues state no quota."""
 
 
+FIRST_POSITIONS = 50
+MOST_UNRANKED = 500
+"""The most jobs without a position that an answer names of a pool: each with a reason, so fewer than positions."""
+
+
 class QueueQuestion(Message, frozen=True, kw_only=True):
     """A question for the waiting jobs, in order."""
 
     pool: str | None = None
     """Pool asked about; None for all pools."""
     tenant: str | None = None
-    limit: Annotated[int, msgspec.Meta(ge=0)] = 50
-    """Largest number of positions of each pool in an answer; 0 for as many as it holds."""
+    limit: Annotated[int, msgspec.Meta(ge=0)] = FIRST_POSITIONS
+    """Largest number of positions of each pool in an answer; 0 for as many as it holds. Who asks for more than the first
+    is named so many jobs without a position, too, and three otherwise."""
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):

@@ -18,6 +18,7 @@ from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_contracts.messages.questions import (
+    MOST_UNRANKED,
     PoolQueue,
     PoolTenants,
     QueueReply,
@@ -150,7 +151,9 @@ def _first_lines(count: int, first: Sequence[UnrankedJob], columns: int, style: 
     for one in first:
         yield wrapped(f"{one.job}: {one.why}", columns, indent="  · ", hanging="    ")
     if (more := count - sum(one.tasks for one in first)) > 0:
-        yield style(wrapped(f"  … and {more} more (`fairlead explain JOB` says why)", columns), "dim")
+        all_told = len(first) >= MOST_UNRANKED
+        how = f"an answer names {MOST_UNRANKED}" if all_told else f"--limit N names up to {MOST_UNRANKED}"
+        yield style(wrapped(f"  … and {more} more ({how}; `fairlead explain JOB` says why)", columns), "dim")
 
 
 def _how_to_see_more(pool: PoolQueue) -> str:

@@ -25,7 +25,8 @@ def queue(
     tenant:
         Only this tenant's jobs.
     limit:
-        At most so many jobs a pool; 0 for as many as an answer holds (2,000, of one tenant 200).
+        At most so many jobs a pool; 0 for as many as an answer holds (2,000, of one tenant 200). Above 50, and with 0,
+        also up to 500 jobs without a position; else three.
     output:
         A table; wide: with every column; json, yaml: see docs/output.md; name: names alone.
     """

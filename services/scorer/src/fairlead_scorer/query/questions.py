@@ -18,6 +18,8 @@ from fairlead_contracts.base.tokens import NO_NAME, decode_token
 from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.messages.questions import (
     EXPLAIN_QUESTION,
+    FIRST_POSITIONS,
+    MOST_UNRANKED,
     QUEUE_QUESTION,
     TENANTS_QUESTION,
     ExplainReply,
@@ -53,7 +55,7 @@ _SPARE_POSITIONS = 8
 _RANKED_AT_ONCE = 20
 """Positions worked out for an answer before others of this process have their turn: some five milliseconds."""
 _UNRANKED_TOLD = 3
-"""Jobs without a position that an answer names."""
+"""Jobs without a position that an answer names to who asks for the first positions."""
 _MOST_RANKED = 200
 """Positions of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
 
@@ -97,7 +99,7 @@ class Questions:
             for pool in self._pools(question.pool)
         ]
         nowhere, first = self._unranked_lines(
-            self._cache.unranked_nowhere(tenant) if question.pool is None else []
+            self._cache.unranked_nowhere(tenant) if question.pool is None else [], question.limit
         )
         reply = QueueReply(
             at=to_datetime(at),
@@ -150,7 +152,7 @@ class Questions:
         wanted = min(limit or MOST_POSITIONS, MOST_POSITIONS)
         part, positions = await self._first_positions(pool, at, wanted)
         waiting = sum(reply.waiting for reply in part.replies)
-        unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, None))
+        unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, None), limit)
         return PoolQueue(
             pool=pool.name,
             waiting=waiting,
@@ -205,7 +207,7 @@ class Questions:
         positions: list[Position] = [position for reply in own.replies for position in reply.positions]
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=positions, limit=1))
         ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(positions))]
-        unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, tenant))
+        unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, tenant), limit)
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
@@ -222,9 +224,11 @@ class Questions:
             divide_by=divided_by(pool.rules),
         )
 
-    def _unranked_lines(self, jobs: Sequence[JobState]) -> tuple[int, list[UnrankedJob]]:
+    def _unranked_lines(self, jobs: Sequence[JobState], limit: int) -> tuple[int, list[UnrankedJob]]:
         """The number of jobs without a position, and the first of them. Tasks of an array count one by one."""
-        first = heapq.nsmallest(_UNRANKED_TOLD, jobs, key=lambda job: (job.submitted, job.uid))
+        wanted = min(limit or MOST_UNRANKED, MOST_UNRANKED)
+        told = wanted if wanted > FIRST_POSITIONS else _UNRANKED_TOLD
+        first = heapq.nsmallest(told, jobs, key=lambda job: (job.submitted, job.uid))
         return sum(map(_tasks, jobs)), [
             UnrankedJob(
                 job=job.full_name,
