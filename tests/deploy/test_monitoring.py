@@ -186,13 +186,16 @@ def test_rules_and_alerts_pass_promtool() -> None:
 
 
 @contextlib.asynccontextmanager
-async def pages_without_a_cluster(silent: dict[str, float]) -> AsyncIterator[dict[str, list[int]]]:
+async def pages_without_a_cluster(
+    silent: dict[str, float], watcher: Metrics
+) -> AsyncIterator[dict[str, list[int]]]:
     """Ports of the own instruments of a watcher, a bridge and a checker: no such cluster is beside a simulated one.
 
     Args:
         silent: seconds for which the watcher has heard nothing, by kind, and the bridge of `SLURMCTLD`; asked at each scrape.
+        watcher: metrics of the watcher.
     """
-    watcher, bridge, checker = (Metrics(service) for service in ("watcher", "slurm-bridge", "checker"))
+    bridge, checker = Metrics("slurm-bridge"), Metrics("checker")
     instruments = WatcherInstruments(watcher)
     instruments.heard({kind: partial(silent.__getitem__, kind) for kind in silent.keys() - {SLURMCTLD}})
     of_bridge = BridgeInstruments(bridge)
@@ -239,7 +242,10 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
         settings={"stale_after_seconds": 1, "otel_endpoint": "http://127.0.0.1:1", "otel_sample_ratio": 1},
     )
     silent = {"workloads": 0.0, SLURMCTLD: 0.0}
-    async with fleet.running() as bus, pages_without_a_cluster(silent) as others:
+    watcher = Metrics("watcher")
+    met = MetricsObserver(watcher)
+    met.count("announcer.too_large", 0)  # as an announcer begins
+    async with fleet.running() as bus, pages_without_a_cluster(silent, watcher) as others:
         ports = await fleet.health_ports("scorer", "admitter", "sim") | others
         loading = asyncio.create_task(load(bus))
         try:
@@ -254,6 +260,7 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
                 for scorer in fleet.named("scorer"):
                     scorer.kill()
                 silent |= dict.fromkeys(silent, 90.0)
+                met.count("announcer.too_large")
                 await check_alerts_fire(prometheus)
         finally:
             loading.cancel()
@@ -304,11 +311,20 @@ async def check_labels_are_few_and_known(ports: list[int]) -> None:
 
 
 async def check_alerts_fire(prometheus: Prometheus) -> None:
-    """Checks alerts: without scorers the order goes stale, and nobody knows a pool; silent watches and slurmctlds are told."""
-    wanted = {"FairleadStaleDecisions", "FairleadScorersGone", "FairleadWatchBroken", "FairleadSlurmNotRead"}
+    """Checks alerts: without scorers the order goes stale, and nobody knows a pool; silent watches and slurmctlds are told,
+    and statements that are left out."""
+    wanted = {
+        "FairleadStaleDecisions",
+        "FairleadScorersGone",
+        "FairleadWatchBroken",
+        "FairleadSlurmNotRead",
+        "FairleadStatementLeftOut",
+    }
 
     async def firing() -> bool:
         alerts = await asyncio.to_thread(prometheus.alerts)
         return wanted <= {alert.labels["alertname"] for alert in alerts if alert.state == "firing"}
 
-    await eventually(firing, 60, what="the alerts of scorers that are gone, and of a broken watch, fire")
+    await eventually(
+        firing, 60, what="the alerts of scorers that are gone, of a broken watch and of what is left out"
+    )

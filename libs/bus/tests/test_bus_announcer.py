@@ -276,6 +276,7 @@ async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: B
     size = bus.wire._client.max_payload
     huge = PoolState(cluster=CLUSTER, epoch=0, rev=0, name="p", capacity={}, enforcement_why="x" * size)
     owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
+    assert tally.counts.get("announcer.too_large") == 0, "an alert sees no increase of what begins at one"
     owner.announcer.update({subject_of(huge): huge, **stated(a_class("x", 1))})
     async with running(owner, audience):
         await eventually(owner.agreed)

@@ -124,6 +124,8 @@ class Announcer:
         self._publisher = Publisher(bus, acked=self._repair.foreign.wrote)
         self._events = Publisher(bus)
         self._notes = SparingNotes(bus.observer)
+        # An alert sees no increase in a series that begins at one.
+        bus.observer.count("announcer.too_large", 0)
         self._mark_looked_at = 0.0
         """Monotonic seconds at which the mark was last looked for."""
         self._has_truth = False
@@ -361,7 +363,7 @@ class Announcer:
 
     def _note_too_large(self, subject: str, error: PayloadTooLargeError) -> None:
         self._bus.observer.count("announcer.too_large")
-        self._bus.observer.note("announcer.too_large", subject=subject, error=str(error))
+        self._notes.note("announcer.too_large", subject=subject, error=str(error))
 
     async def _publish_mark(
         self, epoch: int, incarnation: str, headers: Mapping[str, str] | None = None
