@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.fixed_point import FINE, GRID, bounded, bounded_near
-from fairlead_policy.tenants.rescaling import CountedHolding, Kin, dominant_of
+from fairlead_policy.tenants.rescaling import ChildShares, CountedHolding, dominant_of
 from fairlead_testkit.cases import cases
 
 type TagsOfChild = tuple[list[Fraction], bool]
@@ -59,19 +59,21 @@ def test_a_node_counts_to_hold_the_very_number_that_sums_in_full_give(
         lowest_of_live=rng.random() < 0.3,
         saturated=frozenset(rng.choice([(), ("gpu",)])),
     )
-    kin = Kin(entitlements, own, rules)
+    child_shares = ChildShares(entitlements, own, rules)
     children: dict[int, TagsOfChild] = {}
     for _ in range(3 * size):
         number = rng.randrange(size)
         held = rng.choice([[Fraction(0)] * 3, [part(), Fraction(0), part()], [part(), part(), part()]])
         children[number] = held, rng.random() < 0.8
-        kin.stands(number, CountedHolding.of([p.as_integer_ratio() for p in held]), children[number][1])
+        child_shares.set_child(
+            number, CountedHolding.of([p.as_integer_ratio() for p in held]), children[number][1]
+        )
         if rng.random() < 0.3:
-            kin = kin.copy()
+            child_shares = child_shares.copy()
         expected = by_fractions(children, entitlements, own, rules)
-        found = kin.held()
+        found = child_shares.held()
         assert [Fraction(one, found.under) for one in found.parts] == expected
-        most = kin.dominant()
+        most = child_shares.dominant()
         assert (Fraction(*most.part), most.at) == (max(expected), expected.index(max(expected)))
 
 

@@ -64,16 +64,16 @@ class LevelsBelow:
         self._numbers: dict[str, int] = {}
         self._rules = rules
         self._known: dict[ServiceOrder, tuple[dict[str, None], list[Depth]]] = {}
-        """The tenants whose jobs are filled in, and the columns by number in the field, for each sequence."""
+        """The tenants whose jobs are filled in, and the columns by number in the table, for each sequence."""
 
     def of(self, sequence: ServiceOrder, indexes: Ints) -> Sequence[Depth]:
         """The levels below the top of jobs of a sequence, from the top down."""
         if len(indexes) <= _FEW:
             return self._one_by_one(sequence, indexes)
         filled, depths = self._known.setdefault(sequence, ({}, []))
-        numbers = sequence.stretch.at[indexes]
-        for leaf in np.unique(sequence.field.tenant_queue[numbers]).tolist():
-            way = self._rules.way_up(sequence.field.tenant_queues[leaf].tenant)
+        numbers = sequence.prefix.at[indexes]
+        for leaf in np.unique(sequence.table.tenant_queue[numbers]).tolist():
+            way = self._rules.way_up(sequence.table.tenant_queues[leaf].tenant)
             for number, tenant in enumerate(way[-2::-1]):
                 if tenant not in filled:
                     filled[tenant] = None
@@ -93,13 +93,13 @@ class LevelsBelow:
 
     def _fill(self, depths: list[Depth], number: int, sequence: ServiceOrder, tenant: str) -> None:
         while len(depths) <= number:
-            depths.append(Depth.of_nobody(len(sequence.field.tenant_queue)))
-        at = sequence.stretches[tenant].at
+            depths.append(Depth.of_nobody(len(sequence.table.tenant_queue)))
+        at = sequence.prefixes[tenant].at
         depths[number].put(at, self._standing(sequence, tenant, np.arange(len(at))))
 
     def _standing(self, sequence: ServiceOrder, tenant: str, at: Ints) -> Depth:
         """A tenant's standing at some indexes of its sequence."""
-        scores = sequence.stretches[tenant].scores.take(at)
+        scores = sequence.prefixes[tenant].scores.take(at)
         return Depth(
             tenant=np.full(len(at), self._number(tenant)),
             at=at,

@@ -25,7 +25,7 @@ def sort_key(position: Position, rules: PoolRules, now: Micros) -> SortKey:
 
 def sort_key_at(sequence: ServiceOrder, index: int, now: Micros) -> SortKey:
     """The exact key of a job of a top-level tenant's sequence: as `sort_key` of its position."""
-    rows, rules, effective_row = sequence.own, sequence.measure.rules, sequence.effective_row.item(index)
+    rows, rules, effective_row = sequence.own_rows, sequence.measure.rules, sequence.effective_row.item(index)
     exact = sequence.measure.multipliers.exact
     submitted = rows.submitted.item(effective_row)
     key = (

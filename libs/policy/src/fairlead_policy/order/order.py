@@ -110,7 +110,9 @@ class Order:
             return TopLevelView(measure, self._head_columns(tenants, window), now)
         chosen = self.chosen_trees(tenants)
         lone = [tree for tree, _ in chosen if tree.alone]
-        parts = [SequenceColumns.of_own_orders(lone, [tree.own for tree in lone], measure)] if lone else []
+        parts = (
+            [SequenceColumns.of_own_orders(lone, [tree.lone_queue for tree in lone], measure)] if lone else []
+        )
         if not self.rules.rescaled:
             below = chain.from_iterable(tree.tenant_queues.values() for tree, _ in chosen if not tree.alone)
             score_together(filter(len, below), measure)

@@ -303,7 +303,7 @@ class Positions(Sequence[Position]):
             if not tenant:
                 continue
             at, effective_row = depth.at.item(row), depth.effective_row.item(row)
-            scores = sequence.stretches[tenant].scores
+            scores = sequence.prefixes[tenant].scores
             share, tag = scores.share_at(at), told.tag[row]
             found.append(
                 Within(
@@ -329,7 +329,7 @@ class Positions(Sequence[Position]):
 
 
 def _new_effective_job(sequence: ServiceOrder, tenant: str, at: int) -> EffectiveJob:
-    scores, job = sequence.stretches[tenant].scores, sequence.job_within(tenant, at)
+    scores, job = sequence.prefixes[tenant].scores, sequence.job_within(tenant, at)
     use, rank = 0 if scores.lacking[at] else scores.use.item(at), scores.rows.rank.item(at)
     dominant = sequence.measure.rules.resources[scores.dominant.item(at)] if use else ""
     if scores.lacking[at] and tenant == sequence.top:

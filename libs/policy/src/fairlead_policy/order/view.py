@@ -126,7 +126,7 @@ class TopLevelView:
                 rows.append(self.scores.rows.take(slice(start, end)))
             else:
                 at = np.unique(np.concatenate((at, sequence.as_submitted[at], sequence.by_tag[at])))
-                rows.append(sequence.own.take(at))
+                rows.append(sequence.own_rows.take(at))
             uids += [tenant.job_at(one).uid for one in at.tolist()]
         joined = join(rows)
         order = self._ranking(joined).order(lambda row: (uids[row], 0))

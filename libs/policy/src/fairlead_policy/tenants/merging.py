@@ -1,7 +1,7 @@
 """Sequences of nodes of the tree: a node serves its jobs in the merge of its children's sequences.
 
 A sequence need not ascend by its jobs' own tuples (class, key, submitted, uid): a job may stand before a sibling's that
-would go first by the terms of the level above. Always serving the child whose head is smallest equals one sort by the
+would go first by the terms of the level above. Always serving the child whose head is smallest (progressive filling) equals one sort by the
 *running maximum of the whole tuple* along each child's sequence, ties by the position in it. Tuples are compared exactly
 by ranking all of them once; running maxima are then those of integers.
 """
@@ -19,7 +19,7 @@ from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class JobTable:
     """The first jobs of several tenants, each in its own order, one tenant after the other."""
 
     tenant_queues: Sequence[TenantQueue]
@@ -34,7 +34,7 @@ class Field:
     """Whether all jobs of each tenant are here."""
 
     @classmethod
-    def of(cls, tenant_queues: Sequence[TenantQueue], depths: Sequence[int]) -> "Field":
+    def of(cls, tenant_queues: Sequence[TenantQueue], depths: Sequence[int]) -> "JobTable":
         """The first jobs of each tenant, so many of each or as many as it has."""
         counts = [
             min(len(tenant_queue), depth) for tenant_queue, depth in zip(tenant_queues, depths, strict=True)
@@ -56,7 +56,7 @@ class Field:
         )
 
     def uid_at(self, at: int) -> str:
-        """The uid of a job of the field."""
+        """The uid of a job of the table."""
         return self.tenant_queues[self.tenant_queue.item(at)].uid_at(self.row.item(at))
 
     def uids(self) -> Names:
@@ -70,11 +70,11 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SequencePrefix:
     """The beginning of one node's sequence."""
 
     at: Ints
-    """Numbers of its jobs in the field."""
+    """Numbers of its jobs in the table."""
     scores: Scores
     """Scores as the level above compares them: by this node's use and weight."""
     whole: bool
@@ -83,11 +83,11 @@ class Stretch:
     """Children's rows that the order was made from, ascending; None where time never turns them round."""
 
 
-def leaf_stretch(field: Field, number: int) -> Stretch:
+def leaf_prefix(table: JobTable, number: int) -> SequencePrefix:
     """A tenant's own order."""
-    first, last = int(field.starts[number]), int(field.starts[number + 1])
-    scores = field.tenant_queues[number].scored(last - first).first(last - first)
-    return Stretch(np.arange(first, last), scores, field.whole[number])
+    first, last = int(table.starts[number]), int(table.starts[number + 1])
+    scores = table.tenant_queues[number].scored(last - first).first(last - first)
+    return SequencePrefix(np.arange(first, last), scores, table.whole[number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,15 @@ class ScoredNode:
     """Whether that use takes in a resource of which the pool has none."""
 
 
-def merge(field: Field, children: Sequence[Stretch], node: ScoredNode, now: Micros) -> Stretch:
+def merge(
+    table: JobTable, children: Sequence[SequencePrefix], node: ScoredNode, now: Micros
+) -> SequencePrefix:
     """The node's sequence, as far as the children's beginnings tell it."""
     measure = node.scale.measure
     rows = join([child.scores.rows for child in children])
     at = np.concatenate([child.at for child in children])
     lengths = [len(child.at) for child in children]
-    order, ranks = ranked(rows, at, field, measure, now)
+    order, ranks = ranked(rows, at, table, measure, now)
     ends = np.cumsum(lengths)
     for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
         np.maximum.accumulate(ranks[start:end], out=ranks[start:end])
@@ -118,20 +120,20 @@ def merge(field: Field, children: Sequence[Stretch], node: ScoredNode, now: Micr
     cut = int(np.isin(line, cuts).argmax()) + 1 if cuts else len(line)
     line = line[:cut]
     whole = cut == len(at) and all(child.whole for child in children)
-    return Stretch(at[line], score_node(field, at[line], node), whole, rows.take(order))
+    return SequencePrefix(at[line], score_node(table, at[line], node), whole, rows.take(order))
 
 
-def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) -> tuple[Ints, Ints]:
+def ranked(rows: Rows, at: Ints, table: JobTable, measure: Measure, now: Micros) -> tuple[Ints, Ints]:
     """The rows in the order of their own tuples, and the position of each row in it."""
     ranking = Ranking(rows, measure.rules, measure.multipliers, now)
-    order = ranking.order(lambda row: (field.uid_at(at.item(row)), 0))
+    order = ranking.order(lambda row: (table.uid_at(at.item(row)), 0))
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
     return order, ranks
 
 
-def score_node(field: Field, at: Ints, node: ScoredNode) -> Scores:
+def score_node(table: JobTable, at: Ints, node: ScoredNode) -> Scores:
     """The node's start tags along its sequence: one cumulative sum, as for a single tenant."""
     return score(
-        field.columns.take(at), Tenants.single(node.scale, node.use, lacking=node.lacking), node.scale.measure
+        table.columns.take(at), Tenants.single(node.scale, node.use, lacking=node.lacking), node.scale.measure
     )

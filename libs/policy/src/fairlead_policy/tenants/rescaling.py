@@ -41,7 +41,7 @@ from fairlead_policy.tenants.fixed_point import (
     bounded_near,
 )
 from fairlead_policy.tenants.least import Least
-from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch
+from fairlead_policy.tenants.merging import JobTable, ScoredNode, SequencePrefix
 
 _OWN = -1
 """Number of the node itself among its children."""
@@ -118,37 +118,37 @@ class SiblingState(NamedTuple):
     """Whether a job that is not blocked is still to start, there or below."""
 
 
-class Kin:
-    """The children of a node, and what it counts to hold by them. An event changes one of them.
+class ChildShares:
+    """The shares of a node's children, and what it counts to hold by them. An event changes one of them.
 
     Args:
         entitlements: the children's entitlements, by number.
-        own: past use of the node itself.
+        past: past use of the node itself.
         rules: the pool's rules.
     """
 
-    def __init__(self, entitlements: Sequence[Fraction], own: ScaledDemand, rules: PoolRules) -> None:
+    def __init__(self, entitlements: Sequence[Fraction], past: ScaledDemand, rules: PoolRules) -> None:
         self._entitlements = entitlements
         self._entitled = ceil(sum(entitlements))
         self._rules = rules
         self._live: set[int] = set()
         self._shares: Least[tuple[float, ExactFraction]] = Least()
         """Shares of the live children that the lowest is looked for among; first as floats, which compare fast."""
-        self._in_full = Sum(len(own))
+        self._in_full = Sum(len(past))
         """The sum of what counts in full."""
-        past = CountedHolding.of([part.as_integer_ratio() for part in own])
-        self._in_full.put(_OWN, SumTerm.of(past.parts, past.under))
-        self._scaled = Sum(len(own))
+        held = CountedHolding.of([part.as_integer_ratio() for part in past])
+        self._in_full.put(_OWN, SumTerm.of(held.parts, held.under))
+        self._scaled = Sum(len(past))
         """Sum of what live children that use something would hold at a share of 1."""
 
-    def copy(self) -> "Kin":
-        """The same children, for another future."""
+    def copy(self) -> "ChildShares":
+        """A copy that changes without the original."""
         other = copy(self)
-        other.begin()
+        other.copy_parts()
         return other
 
-    def begin(self) -> None:
-        """Copies the parts that it changes from now on."""
+    def copy_parts(self) -> None:
+        """Copies the mutable parts, so that the original stays unchanged."""
         self._live, self._shares = self._live.copy(), self._shares.copy()
         self._in_full, self._scaled = self._in_full.copy(), self._scaled.copy()
 
@@ -157,11 +157,11 @@ class Kin:
         """Whether a child is live."""
         return bool(self._live)
 
-    def standing(self) -> SiblingState:
+    def state(self) -> SiblingState:
         """The node's state among its own siblings."""
         return SiblingState(self.held(), self.live)
 
-    def stands(self, number: int, held: CountedHolding, live: bool) -> None:  # noqa: FBT001 # the fields of a SiblingState
+    def set_child(self, number: int, held: CountedHolding, live: bool) -> None:  # noqa: FBT001 # the fields of a SiblingState
         """Sets what a child holds now, and whether it is live."""
         (self._live.add if live else self._live.discard)(number)
         entitlement = self._entitlements[number]
@@ -220,7 +220,7 @@ class Kin:
         return bounded(full * under + part * lowest[0] * below, below * under)
 
     def _counted(self, held: CountedHolding, *, live: bool) -> Sequence[int]:
-        """The part that counts of a child whose use is not scaled."""
+        """The part of an unscaled child's use that counts towards its parent."""
         saturated = self._rules.saturated
         if live or not saturated:
             return held.parts
@@ -228,9 +228,11 @@ class Kin:
         return [0 if name in saturated else part for name, part in named]
 
 
-def scored(stretch: Stretch, field: Field, held: Sequence[Dominant], node: ScoredNode) -> Stretch:
+def scored(
+    prefix: SequencePrefix, table: JobTable, held: Sequence[Dominant], node: ScoredNode
+) -> SequencePrefix:
     """The node's sequence by what it counts to hold before each of its jobs; an infinite share stays one."""
-    measure, scores = node.scale.measure, stretch.scores
+    measure, scores = node.scale.measure, prefix.scores
     rules = measure.rules
     entitlement = rules.entitlement_of(node.tenant)
     finite = (scores.rows.rank & 1 == 0).tolist()
@@ -244,8 +246,8 @@ def scored(stretch: Stretch, field: Field, held: Sequence[Dominant], node: Score
     dominant = np.array([one.at for one in held], np.int64)
     amounts = [_amount(one.part, rules, one.at) if one.part[0] else 0 for one in held]
     use = np.where(scores.lacking, scores.use, np.array(amounts, np.int64))
-    rows = _rows(scores.rows, tags, field.columns.grade[stretch.at], measure)
-    return replace(stretch, scores=Scores(rows, dominant, use, scores.lacking, tuple(tags)))
+    rows = _rows(scores.rows, tags, table.columns.grade[prefix.at], measure)
+    return replace(prefix, scores=Scores(rows, dominant, use, scores.lacking, tuple(tags)))
 
 
 def _amount(part: Ratio, rules: PoolRules, at: int) -> int:

@@ -11,7 +11,7 @@ from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
 from fairlead_policy.exact.scoring import JobColumns, Measure, Scores, lacking_of
 from fairlead_policy.rules.jobs import OwnJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
-from fairlead_policy.tenants.merging import Field, Stretch, ranked
+from fairlead_policy.tenants.merging import JobTable, SequencePrefix, ranked
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _FEW = 64
@@ -61,9 +61,9 @@ class ServiceOrder:
     of the largest key as submitted, or that of the largest tag.
 
     Args:
-        stretches: the beginning of each one's sequence, by tenant below the top-level one and that itself.
+        prefixes: the beginning of each one's sequence, by tenant below the top-level one and that itself.
         top: the top-level tenant.
-        field: their jobs.
+        table: their jobs.
         measure: the pool's measure.
         use: the use below the top-level tenant: what runs, and past use.
         now: the instant.
@@ -71,9 +71,9 @@ class ServiceOrder:
 
     def __init__(
         self,
-        stretches: Mapping[str, Stretch],
+        prefixes: Mapping[str, SequencePrefix],
         top: str,
-        field: Field,
+        table: JobTable,
         measure: Measure,
         *,
         use: Mapping[str, int],
@@ -83,48 +83,48 @@ class ServiceOrder:
         self._inverses: dict[str, Ints] = {}
         self._effective_rows: dict[str, Ints] = {}
         self.top = top
-        self.field = field
+        self.table = table
         self.measure = measure
-        self.stretches = stretches
-        self.stretch = stretches[top]
+        self.prefixes = prefixes
+        self.prefix = prefixes[top]
         self._now = now
         self.alone = measure.rules.stands_alone(top)
         """Whether it is a single tenant's with strict classes: tuples ascend then, and each job counts as itself."""
 
     def __len__(self) -> int:
-        return len(self.stretch.at)
+        return len(self.prefix.at)
 
     @property
     def scores(self) -> Scores:
         """The scores of the jobs by their own terms."""
-        return self.stretch.scores
+        return self.prefix.scores
 
     @property
-    def own(self) -> Rows:
+    def own_rows(self) -> Rows:
         """The rows of the jobs by their own terms."""
         return self.scores.rows
 
     def first_columns(self, count: int) -> JobColumns:
         """The columns of the first jobs, in this order."""
-        return self.field.columns.take(slice(count) if self.alone else self.stretch.at[:count])
+        return self.table.columns.take(slice(count) if self.alone else self.prefix.at[:count])
 
     @cached_property
     def rows(self) -> Rows:
         """The rows of the jobs by the terms that each counts by."""
-        return self.own if self.alone else self.own.take(self.effective_row)
+        return self.own_rows if self.alone else self.own_rows.take(self.effective_row)
 
     @cached_property
     def effective_row(self) -> Ints:
         """The index of the job that each counts as."""
         if self.alone:
             return np.arange(len(self))
-        return self._largest(self.stretch, self.measure)
+        return self._largest(self.prefix, self.measure)
 
     def effective_row_in(self, tenant: str) -> Ints:
         """The indexes in a tenant's sequence of the jobs that its jobs count as among siblings'."""
         found = self._effective_rows.get(tenant)
         if found is None:
-            found = self._effective_rows[tenant] = self._largest(self.stretches[tenant], self.measure)
+            found = self._effective_rows[tenant] = self._largest(self.prefixes[tenant], self.measure)
         return found
 
     @cached_property
@@ -132,7 +132,7 @@ class ServiceOrder:
         """The index of the largest tuple up to each job, were nothing capped."""
         if self.measure.rules.cap is None or self.alone:
             return self.effective_row
-        return self._largest(self.stretch, self.measure.uncapped)
+        return self._largest(self.prefix, self.measure.uncapped)
 
     @cached_property
     def by_tag(self) -> Ints:
@@ -140,11 +140,11 @@ class ServiceOrder:
         rules = self.measure.rules
         if rules.cap is None or not rules.rate or self.alone:
             return self.as_submitted
-        return self._largest(self.stretch, self.measure.ageless)
+        return self._largest(self.prefix, self.measure.ageless)
 
     def uid_at(self, index: int) -> str:
         """The uid of a job."""
-        return self.field.uid_at(self.stretch.at.item(index))
+        return self.table.uid_at(self.prefix.at.item(index))
 
     def tie_at(self, index: int) -> TieBreak:
         """The tie that settles equal keys and submit instants: the uid that the job counts by, and its index."""
@@ -153,13 +153,13 @@ class ServiceOrder:
     def job_at(self, index: int) -> WaitingJob:
         """The job at an index."""
         if self.alone:
-            return self.field.tenant_queues[0].job_at(index)
+            return self.table.tenant_queues[0].job_at(index)
         return self.job_within(self.top, index)
 
     def jobs_at(self, indexes: Ints) -> list[WaitingJob]:
         """The jobs at these indexes."""
         if self.alone and len(indexes):
-            return self.field.tenant_queues[0].jobs_at(indexes)
+            return self.table.tenant_queues[0].jobs_at(indexes)
         if len(indexes) <= _FEW:
             return list(map(self.job_at, indexes.tolist()))
         picked: list[WaitingJob] = self._jobs[indexes].tolist()
@@ -167,11 +167,11 @@ class ServiceOrder:
 
     @cached_property
     def _jobs(self) -> Names:
-        numbered: Names = np.empty(len(self.field.row), np.object_)
-        for number, tenant_queue in enumerate(self.field.tenant_queues):
-            start, end = self.field.starts[number : number + 2].tolist()
+        numbered: Names = np.empty(len(self.table.row), np.object_)
+        for number, tenant_queue in enumerate(self.table.tenant_queues):
+            start, end = self.table.starts[number : number + 2].tolist()
             numbered[start:end] = tenant_queue.line.head(end - start).jobs[: end - start]
-        picked: Names = numbered[self.stretch.at]
+        picked: Names = numbered[self.prefix.at]
         return picked
 
     def sequences(self, indexes: Ints) -> Iterator[InSequence]:
@@ -188,58 +188,58 @@ class ServiceOrder:
     @cached_property
     def _first_lacking(self) -> int:
         """The index of the first job that asks for a resource that the pool has none of; 0 where none does."""
-        return int((self.field.columns.lacking[self.stretch.at] > 0).argmax())
+        return int((self.table.columns.lacking[self.prefix.at] > 0).argmax())
 
     def job_within(self, tenant: str, index: int) -> WaitingJob:
         """A job by its index in the sequence of a tenant on its way up."""
-        at = self.stretches[tenant].at.item(index)
-        return self.field.tenant_queues[self.field.tenant_queue.item(at)].job_at(self.field.row.item(at))
+        at = self.prefixes[tenant].at.item(index)
+        return self.table.tenant_queues[self.table.tenant_queue.item(at)].job_at(self.table.row.item(at))
 
     def uids(self) -> Names:
         """The uids of all jobs."""
-        picked: Names = self.field.uids()[self.stretch.at]
+        picked: Names = self.table.uids()[self.prefix.at]
         return picked
 
     @cached_property
     def tenant_queues(self) -> Ints:
         """The number of each job's tenant."""
-        return self.field.tenant_queue[self.stretch.at]
+        return self.table.tenant_queue[self.prefix.at]
 
     @cached_property
     def queues(self) -> Ints:
         """The number of each job's queue."""
-        return self.field.columns.queue[self.stretch.at]
+        return self.table.columns.queue[self.prefix.at]
 
     def index_at(self, tenant_queue: TenantQueue, row: int) -> int:
         """The index of a job of this sequence by its tenant's own order."""
         number = next(
-            number for number, known in enumerate(self.field.tenant_queues) if known is tenant_queue
+            number for number, known in enumerate(self.table.tenant_queues) if known is tenant_queue
         )
-        return self._inverse_of(self.top).item(int(self.field.starts[number]) + row)
+        return self._inverse_of(self.top).item(int(self.table.starts[number]) + row)
 
     def count_by_tenant(self, ahead: int) -> dict[str, int]:
         """The number of each tenant's jobs among the first."""
         if self.alone:
             return {self.top: ahead} if ahead else {}
-        counts = np.bincount(self.tenant_queues[:ahead], minlength=len(self.field.tenant_queues)).tolist()
-        named = zip(self.field.tenant_queues, counts, strict=True)
+        counts = np.bincount(self.tenant_queues[:ahead], minlength=len(self.table.tenant_queues)).tolist()
+        named = zip(self.table.tenant_queues, counts, strict=True)
         return {tenant_queue.tenant: count for tenant_queue, count in named if count}
 
     def index_in(self, tenant: str, index: int) -> int:
         """The index of a job in the sequence of a tenant on its way up."""
-        return self._inverse_of(tenant).item(self.stretch.at.item(index))
+        return self._inverse_of(tenant).item(self.prefix.at.item(index))
 
     def _inverse_of(self, tenant: str) -> Ints:
-        """The index in a tenant's sequence by number in the field; -1 for a job that is not in it."""
+        """The index in a tenant's sequence by number in the table; -1 for a job that is not in it."""
         inverse = self._inverses.get(tenant)
         if inverse is None:
-            at = self.stretches[tenant].at
-            inverse = self._inverses[tenant] = np.full(len(self.field.tenant_queue), -1)
+            at = self.prefixes[tenant].at
+            inverse = self._inverses[tenant] = np.full(len(self.table.tenant_queue), -1)
             inverse[at] = np.arange(len(at))
         return inverse
 
-    def _largest(self, stretch: Stretch, measure: Measure) -> Ints:
+    def _largest(self, prefix: SequencePrefix, measure: Measure) -> Ints:
         """The index of the largest tuple up to each job of a sequence."""
-        order, ranks = ranked(stretch.scores.rows, stretch.at, self.field, measure, self._now)
+        order, ranks = ranked(prefix.scores.rows, prefix.at, self.table, measure, self._now)
         largest: Ints = order[np.maximum.accumulate(ranks)]
         return largest

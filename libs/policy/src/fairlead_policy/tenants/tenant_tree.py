@@ -17,11 +17,11 @@ from fairlead_policy.exact.ranking import Ints, TieBreak
 from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
-from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch, leaf_stretch, merge
+from fairlead_policy.tenants.hdrf_filling import CachedTree, HdrfFilling, LiveTree
+from fairlead_policy.tenants.hdrf_sequences import served_prefixes, whole_sequences
+from fairlead_policy.tenants.merging import JobTable, ScoredNode, SequencePrefix, leaf_prefix, merge
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
-from fairlead_policy.tenants.served import served, served_whole
 from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
-from fairlead_policy.tenants.serving import LiveTree, Planted, Serving
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 from fairlead_policy.tenants.tenant_share import tenant_share_of
 
@@ -39,7 +39,7 @@ class TenantTree:
         measure: the pool's measure.
         tenant_queues: the queues of the tenants that wait or run, or did of late.
         past: past use of tenants with children that is nobody's below.
-        planted: the tree that an earlier state was served from (H-DRF).
+        cached_tree: the tree that an earlier state was served from (H-DRF).
         standings: shares that were worked out for an earlier state of the tree and hold.
     """
 
@@ -50,7 +50,7 @@ class TenantTree:
         tenant_queues: Mapping[str, TenantQueue],
         past: Mapping[str, Mapping[str, int]],
         *,
-        planted: Planted | None = None,
+        cached_tree: CachedTree | None = None,
         standings: Mapping[str, TenantShare] | None = None,
     ) -> None:
         self.top = top
@@ -59,11 +59,11 @@ class TenantTree:
         self._measure = measure
         self.alone = measure.rules.stands_alone(top)
         self._rescaled = measure.rules.rescaled and not self.alone
-        self._planted = planted
+        self._cached_tree = cached_tree
         self._standings = {} if standings is None else {**standings}
         # What somebody looked at last:
         self._made: tuple[Micros | None, int, ServiceOrder] | None = None
-        self._serving: Serving | None = None
+        self._filling: HdrfFilling | None = None
         self._served: tuple[int, ServiceOrder] | None = None
         """Number of jobs that were served, and their sequence (H-DRF)."""
         self._heads: tuple[int, Collection[str] | None, ServiceOrder | None, SequenceColumns] | None = None
@@ -79,11 +79,11 @@ class TenantTree:
             found[tenant_queue.tenant] = tenant_queue
             if tenant_queue.idle:
                 del found[tenant_queue.tenant]
-        planted = None if self._planted is None else self._planted.changed(names)
+        cached_tree = None if self._cached_tree is None else self._cached_tree.changed(names)
         kept = {name: amounts for name, amounts in remembered.items() if amounts}
         moved = {one for name in names for one in self.rules.way_up(name)}
         standings = {name: share for name, share in self._standings.items() if name not in moved}
-        return TenantTree(self.top, self._measure, found, kept, planted=planted, standings=standings)
+        return TenantTree(self.top, self._measure, found, kept, cached_tree=cached_tree, standings=standings)
 
     @property
     def idle(self) -> bool:
@@ -127,7 +127,7 @@ class TenantTree:
     def sequence(self, now: Micros, depth: int = _ALL) -> ServiceOrder:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
         made = self._made
-        if self.alone and made is not None and (made[1] >= depth or made[2].stretch.whole):
+        if self.alone and made is not None and (made[1] >= depth or made[2].prefix.whole):
             return made[2]
         if self._rescaled:
             depth = _ALL
@@ -137,11 +137,11 @@ class TenantTree:
         horizon = self._horizon(tenant_queues, now)
         longest = max(map(len, tenant_queues), default=0)
         if made is None or made[0] != horizon or made[1] < min(depth, longest):
-            field = Field.of(tenant_queues, [depth] * len(tenant_queues))
+            table = JobTable.of(tenant_queues, [depth] * len(tenant_queues))
             found = ServiceOrder(
-                self._stretches(field, now, horizon),
+                self._prefixes(table, now, horizon),
                 self.top,
-                field,
+                table,
                 self._measure,
                 use=self.use_below(self.top),
                 now=now,
@@ -162,7 +162,9 @@ class TenantTree:
         if not any(map(len, self.tenant_queues.values())):
             return SequenceColumns.of_nobody(self)
         if self.alone:
-            found = SequenceColumns.of_own_order(self, self.own, self.own.line.first_of_queues(window))
+            found = SequenceColumns.of_own_order(
+                self, self.lone_queue, self.lone_queue.line.first_of_queues(window)
+            )
             self._heads = window, None, None, found
             return found
         sequence, at = self._first(now, window, tenants)
@@ -173,21 +175,21 @@ class TenantTree:
         return found
 
     @property
-    def own(self) -> TenantQueue:
+    def lone_queue(self) -> TenantQueue:
         """The tenant queue of a tree of one node."""
         return self.tenant_queues[self.top]
 
     def job_at(self, index: int) -> PositionedJob:
         """The job at an index; the tenant stands alone."""
-        return self.own.line.job_at(index)
+        return self.lone_queue.line.job_at(index)
 
     def jobs_at(self, indexes: Ints) -> Sequence[PositionedJob]:
         """The jobs at these indexes; the tenant stands alone."""
-        return self.own.jobs_at(indexes)
+        return self.lone_queue.jobs_at(indexes)
 
     def tie_at(self, index: int) -> TieBreak:
         """The tie that settles equal keys and submit instants; the tenant stands alone."""
-        return self.own.uid_at(index), 0
+        return self.lone_queue.uid_at(index), 0
 
     def cause_at(self, index: int) -> InfiniteCause:
         """The resource that the pool has none of and that makes the share of a job infinite."""
@@ -231,13 +233,13 @@ class TenantTree:
         """The indexes of these tenants' jobs, or of all."""
         if tenants is None:
             return np.arange(len(sequence))
-        chosen = np.array([tenant_queue.tenant in tenants for tenant_queue in sequence.field.tenant_queues])
+        chosen = np.array([tenant_queue.tenant in tenants for tenant_queue in sequence.table.tenant_queues])
         return np.flatnonzero(chosen[sequence.tenant_queues])
 
     def next_flip(self, sequence: ServiceOrder) -> Micros | None:
         """An instant before which time alone changes nothing in the sequence; None where it never does."""
         rules, multipliers = self._measure.rules, self._measure.multipliers
-        compared = (stretch.compared for stretch in sequence.stretches.values())
+        compared = (prefix.compared for prefix in sequence.prefixes.values())
         flips = [first_flip(rows, rules, multipliers) for rows in compared if rows is not None]
         return min((flip for flip in flips if flip is not None), default=None)
 
@@ -249,7 +251,7 @@ class TenantTree:
         oldest = min((tenant_queue.oldest for tenant_queue in tenant_queues), default=now)
         return None if oldest >= now - cap else now - cap
 
-    def _served_so_far(self, now: Micros) -> Serving:
+    def _served_so_far(self, now: Micros) -> HdrfFilling:
         """The jobs served at this instant, to go on from (H-DRF)."""
         tenant_queues = (
             [tenant_queue for tenant_queue in self.tenant_queues.values() if len(tenant_queue)]
@@ -257,25 +259,25 @@ class TenantTree:
             else []
         )
         horizon = self._horizon(tenant_queues, now)
-        if self._serving is None or self._serving.horizon != horizon:
-            self._serving, self._served = self._live_tree(horizon).serving(), None
-        return self._serving
+        if self._filling is None or self._filling.horizon != horizon:
+            self._filling, self._served = self._live_tree(horizon).filling(), None
+        return self._filling
 
     def _live_tree(self, horizon: Micros | None) -> LiveTree:
         """The tree before any of its jobs starts (H-DRF)."""
-        tree = None if self._planted is None else self._planted.grown(self)
+        tree = None if self._cached_tree is None else self._cached_tree.updated(self)
         tree = LiveTree.of(self.top, self._measure, self) if tree is None else tree
         tree = tree.at(horizon)
-        self._planted = Planted(tree, frozenset())
+        self._cached_tree = CachedTree(tree, frozenset())
         return tree
 
     def _as_served(self, now: Micros) -> ServiceOrder:
         """The sequence as far as it was served (H-DRF)."""
-        serving, made = self._served_so_far(now), self._served
-        if made is None or made[0] < len(serving):
-            field, stretches = served(serving, self._measure, now)
-            sequence = ServiceOrder(stretches, self.top, field, self._measure, use=serving.use, now=now)
-            made = self._served = len(serving), sequence
+        filling, made = self._served_so_far(now), self._served
+        if made is None or made[0] < len(filling):
+            table, prefixes = served_prefixes(filling, self._measure, now)
+            sequence = ServiceOrder(prefixes, self.top, table, self._measure, use=filling.use, now=now)
+            made = self._served = len(filling), sequence
         return made[1]
 
     def _first_of_queues(
@@ -301,11 +303,11 @@ class TenantTree:
                 waiting.update(tenant_queue.waiting_by_queue)
         return waiting
 
-    def _stretches(self, field: Field, now: Micros, horizon: Micros | None) -> dict[str, Stretch]:
-        """The sequence of every tenant that has jobs in the field, from the leaves up."""
+    def _prefixes(self, table: JobTable, now: Micros, horizon: Micros | None) -> dict[str, SequencePrefix]:
+        """The sequence of every tenant that has jobs in the table, from the leaves up."""
         if self._rescaled:
-            return served_whole(self._live_tree(horizon).top, field, self._measure, now)
-        climb = _Climb(self, field, now)
+            return whole_sequences(self._live_tree(horizon).top, table, self._measure, now)
+        climb = _Climb(self, table, now)
         climb.up_to(self.top)
         return climb.found
 
@@ -321,7 +323,7 @@ class TenantTree:
         return [counted_amount(use.get(name, 0)) for name in self.rules.resources]
 
     def own_past(self, tenant: str) -> Mapping[str, int]:
-        """Past use of a tenant with children that is nobody's below."""
+        """A parent tenant's past use that belongs to none of its children."""
         return self._past.get(tenant, {})
 
     @property
@@ -333,23 +335,23 @@ class TenantTree:
 class _Climb:
     """Makes the sequences of a tree from the leaves up."""
 
-    def __init__(self, tree: TenantTree, field: Field, now: Micros) -> None:
-        self.found: dict[str, Stretch] = {}
+    def __init__(self, tree: TenantTree, table: JobTable, now: Micros) -> None:
+        self.found: dict[str, SequencePrefix] = {}
         self._tree = tree
-        self._field = field
+        self._table = table
         self._now = now
         self._numbers = {
-            tenant_queue.tenant: number for number, tenant_queue in enumerate(field.tenant_queues)
+            tenant_queue.tenant: number for number, tenant_queue in enumerate(table.tenant_queues)
         }
 
-    def up_to(self, tenant: str) -> Stretch | None:
+    def up_to(self, tenant: str) -> SequencePrefix | None:
         """The tenant's sequence; None where nothing waits below it."""
         number = self._numbers.get(tenant)
         below = self._tree.rules.children.get(tenant, ())
         if number is not None:
-            self.found[tenant] = leaf_stretch(self._field, number)
+            self.found[tenant] = leaf_prefix(self._table, number)
         elif below:
             parts = [part for child in below if (part := self.up_to(child)) is not None]
             if parts:
-                self.found[tenant] = merge(self._field, parts, self._tree.node(tenant), self._now)
+                self.found[tenant] = merge(self._table, parts, self._tree.node(tenant), self._now)
         return self.found.get(tenant)

@@ -1,4 +1,4 @@
-"""Serving with H-DRF: a tree's jobs one by one, from the top down, as far as somebody looks.
+"""Progressive filling with H-DRF: a tree's jobs one by one, from the top down, as far as somebody looks.
 
 Each node serves the child whose next job has the smallest (class, blocked, infinite share, key, submitted, uid). A start
 changes what one leaf holds, and with it what each node above counts to hold; siblings stand as they stood. So a job costs
@@ -22,10 +22,10 @@ from fairlead_policy.rules.pool_rules import LARGEST, counted_amount
 from fairlead_policy.tenants.least import Least
 from fairlead_policy.tenants.merging import ScoredNode
 from fairlead_policy.tenants.rescaling import (
+    ChildShares,
     CountedHolding,
     Dominant,
     ExactFraction,
-    Kin,
     SiblingState,
     parts_of,
 )
@@ -45,7 +45,7 @@ class Facts(Protocol):
         ...
 
     def own_past(self, tenant: str) -> Mapping[str, int]:
-        """Past use of a tenant with children that is nobody's below."""
+        """A parent tenant's past use that belongs to none of its children."""
         ...
 
     def use_below(self, tenant: str) -> Mapping[str, int]:
@@ -130,7 +130,7 @@ class Leaf:
         self._first_row = 0
 
     def copy(self) -> "Leaf":
-        """The same tenant, for another future."""
+        """A copy that changes without the original."""
         return copy(self)  # what it refers to is replaced, never changed
 
     @property
@@ -148,7 +148,7 @@ class Leaf:
         parts = list(map(mul, totals, self._measure.numerators))
         return CountedHolding(parts, self._measure.denominator, max(parts, default=0))
 
-    def standings(self, rank: Ints, demand: Ints) -> Iterator[SiblingState]:
+    def states(self, rank: Ints, demand: Ints) -> Iterator[SiblingState]:
         """Tells the leaf's state after each of its jobs, by their ranks and demands, (resources, jobs)."""
         totals, free = self.totals, self._free
         for one, asked in zip(rank.tolist(), demand.T.tolist(), strict=True):
@@ -166,8 +166,8 @@ class Leaf:
         over, under = held.most * entitlement.denominator, held.under * entitlement.numerator
         return keys.head(job, over, under, infinite=infinite)
 
-    def told(self) -> ScoredNode:
-        """The facts that its scores are made of, beside its jobs."""
+    def scored_node(self) -> ScoredNode:
+        """The tenant's facts that its scores are made of, beside its jobs."""
         return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.totals, self._lacks)
 
     def job(self) -> _ServedJob | None:
@@ -237,35 +237,35 @@ class Branch:
         past = facts.own_past(tenant)
         own = [counted_amount(past.get(name, 0)) for name in rules.resources]
         entitlements = [rules.entitlement_of(child) for child in rules.children[tenant]]
-        self.kin = Kin(entitlements, parts_of(own, rules), rules)
+        self.child_shares = ChildShares(entitlements, parts_of(own, rules), rules)
         self._held: CountedHolding | None = None
         self._dominant: Dominant | None = None
         self._copied_children: set[int] = set()
         self._started = [0] * len(rules.resources)
         self._lacks: bool | None = None
-        self._counted: list[int] | None = None
+        self._totals: list[int] | None = None
 
     def copy(self) -> "Branch":
-        """The same tenant, for another future."""
+        """A copy that changes without the original."""
         other = copy(self)
-        other.begin()
+        other.copy_parts()
         return other
 
-    def begin(self) -> None:
-        """Copies the parts that it changes from now on."""
+    def copy_parts(self) -> None:
+        """Copies the mutable parts, so that the original stays unchanged."""
         self.children, self.line, self._copied_children = self.children.copy(), ServedLine(), set()
-        self.heads, self.kin = self.heads.copy(), self.kin.copy()
+        self.heads, self.child_shares = self.heads.copy(), self.child_shares.copy()
         self.use = self.use.copy()
 
-    def own(self, number: int) -> Member:
-        """The child as a copy of this future's own: the tree before any start stays as it is."""
+    def copied_child(self, number: int) -> Member:
+        """The child as a copy that may change: the tree before any start stays as it is."""
         if number not in self._copied_children:
             self._copied_children.add(number)
             self.children[number] = self.children[number].copy()
         return self.children[number]
 
     def touched(self) -> Iterator[Member]:
-        """The children that are such copies."""
+        """The children that were copied: below each of them a job was served."""
         return (self.children[number] for number in sorted(self._copied_children))
 
     def next(self) -> Leaf | None:
@@ -279,24 +279,24 @@ class Branch:
     @property
     def live(self) -> bool:
         """Whether a job that is not blocked is still to start below it."""
-        return self.kin.live
+        return self.child_shares.live
 
     def holding(self) -> CountedHolding:
         """The holding that the branch counts with."""
         if self._held is None:
-            self._held = self.kin.held()
+            self._held = self.child_shares.held()
         return self._held
 
     def dominant(self) -> Dominant:
         """The largest part of the holding. The top of a tree is asked for no more than that."""
         if self._dominant is None:
-            self._dominant = self.kin.dominant() if self._held is None else self._held.dominant
+            self._dominant = self.child_shares.dominant() if self._held is None else self._held.dominant
         return self._dominant
 
-    def stands(self, number: int, keys: _Keys) -> None:
+    def update_child(self, number: int, keys: _Keys) -> None:
         """Takes in the new state of a child."""
         child = self.children[number]
-        self.kin.stands(number, child.holding(), child.live)
+        self.child_shares.set_child(number, child.holding(), child.live)
         self._held = self._dominant = None
         head = child.head(keys)
         if head is None:
@@ -315,11 +315,11 @@ class Branch:
                 other.heads.put(number, head)
         return other
 
-    def takes(self, use: Mapping[str, int], sign: int) -> None:
+    def add_use(self, use: Mapping[str, int], sign: int) -> None:
         """Counts so much more as running below."""
         for name, amount in use.items():
             self.use[name] += sign * amount
-        self._lacks = self._counted = None
+        self._lacks = self._totals = None
 
     def head(self, keys: _Keys) -> ServingHead | None:
         """The branch's next job, as its siblings see it; None where all have started."""
@@ -341,25 +341,25 @@ class Branch:
             self._lacks = True
 
     @property
-    def counted(self) -> list[int]:
+    def totals(self) -> list[int]:
         """The use below, running and past, by resource of the pool."""
-        if self._counted is None:
-            self._counted = [counted_amount(self.use[name]) for name in self._measure.rules.resources]
-        return self._counted
+        if self._totals is None:
+            self._totals = [counted_amount(self.use[name]) for name in self._measure.rules.resources]
+        return self._totals
 
     @property
     def holds_lacking(self) -> bool:
         """Whether the use below takes in a resource of which the pool has none."""
         return lacking_of(self.use, self._measure.rules) is not None
 
-    def told(self) -> ScoredNode:
-        """The facts that its scores are made of, beside its jobs."""
-        return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.counted, self.holds_lacking)
+    def scored_node(self) -> ScoredNode:
+        """The tenant's facts that its scores are made of, beside its jobs."""
+        return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.totals, self.holds_lacking)
 
     def _is_infinite(self) -> bool:
         if self._lacks is None:
             self._lacks = self.holds_lacking
-        totals = zip(self.counted, self._started, strict=True)
+        totals = zip(self.totals, self._started, strict=True)
         return self._lacks or any(held + more > LARGEST for held, more in totals)
 
 
@@ -383,9 +383,9 @@ class LiveTree:
     @classmethod
     def of(cls, top: str, measure: Measure, facts: Facts) -> "LiveTree":
         """A whole tree."""
-        planting = _Planting(measure, facts)
-        root = planting.plant(top, (), [])
-        return cls(root, planting.paths, measure)
+        builder = _TreeBuilder(measure, facts)
+        root = builder.build(top, (), [])
+        return cls(root, builder.paths, measure)
 
     def with_tenants(self, tenants: Iterable[str], facts: Facts) -> "LiveTree | None":
         """The tree with these tenants as they are now; None where the tree itself may be another by it."""
@@ -394,23 +394,23 @@ class LiveTree:
             path = self._paths.get(tenant)
             if path is None or tenant in self._measure.rules.children:
                 return None
-            top = self._grafted(top, path, tenant, facts)
+            top = self._with_leaf(top, path, tenant, facts)
         return LiveTree(top, self._paths, self._measure, self._horizon)
 
-    def _grafted(self, top: Member, path: Path, tenant: str, facts: Facts) -> Member:
+    def _with_leaf(self, top: Member, path: Path, tenant: str, facts: Facts) -> Member:
         above: list[tuple[Branch, int]] = []
         node = top
         for number in path:
             if isinstance(node, Branch):
                 above.append((node, number))
-                node = node.own(number)
+                node = node.copied_child(number)
         after = Leaf(tenant, facts, self._measure, node.number if isinstance(node, Leaf) else 0)
         for branch, number in reversed(above):
             if branch.children[number] is node:
                 branch.children[number] = after
-            branch.takes(node.use, -1)
-            branch.takes(after.use, 1)
-            branch.stands(number, self._keys)
+            branch.add_use(node.use, -1)
+            branch.add_use(after.use, 1)
+            branch.update_child(number, self._keys)
         return top if above else after
 
     def at(self, horizon: Micros | None) -> "LiveTree":
@@ -427,12 +427,12 @@ class LiveTree:
         """The tree's root: nobody changes what is below it."""
         return self._top
 
-    def serving(self) -> "Serving":
+    def filling(self) -> "HdrfFilling":
         """The tree's jobs, to be served from the first."""
-        return Serving(self._top, self._keys, self._horizon)
+        return HdrfFilling(self._top, self._keys, self._horizon)
 
 
-class _Planting:
+class _TreeBuilder:
     """Makes the nodes of a tree."""
 
     def __init__(self, measure: Measure, facts: Facts) -> None:
@@ -440,7 +440,7 @@ class _Planting:
         self._measure, self._facts = measure, facts
         self._keys = _Keys(measure, None)
 
-    def plant(self, tenant: str, path: Path, above: Sequence[Branch]) -> Member:
+    def build(self, tenant: str, path: Path, above: Sequence[Branch]) -> Member:
         """The node of a tenant, with all below it."""
         tenant_queue = self._facts.tenant_queues.get(tenant)
         below = self._measure.rules.children.get(tenant, ())
@@ -448,34 +448,34 @@ class _Planting:
             leaf = Leaf(tenant, self._facts, self._measure, len(self.paths))
             self.paths[tenant] = path
             for branch in above:
-                branch.takes(leaf.use, 1)
+                branch.add_use(leaf.use, 1)
             return leaf
         found = Branch(tenant, self._facts, self._measure)
         for branch in (*above, found):
-            branch.takes(self._facts.own_past(tenant), 1)
-            branch.takes({} if tenant_queue is None else tenant_queue.counted, 1)
+            branch.add_use(self._facts.own_past(tenant), 1)
+            branch.add_use({} if tenant_queue is None else tenant_queue.counted, 1)
         for number, child in enumerate(below):
-            found.children.append(self.plant(child, (*path, number), (*above, found)))
-            found.stands(number, self._keys)
+            found.children.append(self.build(child, (*path, number), (*above, found)))
+            found.update_child(number, self._keys)
         return found
 
 
-class Planted(NamedTuple):
-    """A tree as somebody looked at it last, and whose state is another by now."""
+class CachedTree(NamedTuple):
+    """A tree as somebody looked at it last, and the tenants that changed since."""
 
     tree: LiveTree
     since: frozenset[str]
 
-    def changed(self, tenants: Iterable[str]) -> "Planted":
-        """The same tree, with these tenants changed, too."""
-        return Planted(self.tree, self.since.union(tenants))
+    def changed(self, tenants: Iterable[str]) -> "CachedTree":
+        """The cached tree, with these tenants noted as changed, too."""
+        return CachedTree(self.tree, self.since.union(tenants))
 
-    def grown(self, facts: Facts) -> LiveTree | None:
-        """The tree as it is now; None where it has to be planted anew."""
+    def updated(self, facts: Facts) -> LiveTree | None:
+        """The tree as it is now; None where it has to be built anew."""
         return self.tree.with_tenants(self.since, facts)
 
 
-class Serving:
+class HdrfFilling:
     """A tree's jobs in the sequence in which it serves them, as far as somebody looked.
 
     Args:
@@ -524,14 +524,14 @@ class Serving:
             if first is None:
                 return False
             path.append((node, first[1]))
-            node = node.own(first[1])
+            node = node.copied_child(first[1])
         job = node.job()
         if job is None:
             return False
         node.start(job)
         for branch, number in reversed(path):
             branch.serve(node, job)
-            branch.stands(number, self._keys)
+            branch.update_child(number, self._keys)
         self._served.append((node.tenant, job.queue))
         return True
 
