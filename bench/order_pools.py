@@ -69,7 +69,7 @@ def made_pool(size: Size) -> MadePool:
         submitted=NOW - dice.integers(0, _MONTH, size.jobs),
         queue=none,
         lacking=none,
-        grade=none,
+        weight_number=none,
         # In the order of the rules' resources.
         demand=demand[[names.index(name) for name in rules.resources]],
     )

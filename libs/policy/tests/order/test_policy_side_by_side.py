@@ -144,7 +144,7 @@ def columns(count: int, rng: np.random.Generator) -> JobColumns:
         submitted=NOW - rng.integers(0, 50, count) * HOUR,
         queue=none,
         lacking=none,
-        grade=none,
+        weight_number=none,
         demand=rng.integers(0, 3, (len(RESOURCES), count)) * 1000,
     )
 

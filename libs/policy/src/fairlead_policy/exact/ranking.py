@@ -156,17 +156,17 @@ def join(parts: Sequence[Rows]) -> Rows:
     )
 
 
-class Shared(NamedTuple):
+class EffectiveTies(NamedTuple):
     """Ties of rows that may count by the uid of another, as far as they are known without looking at uids."""
 
-    counted: Ints
+    effective: Ints
     """Number of the uid that each row counts by: the same for rows that count by the same uid."""
     position: Ints
     """Number of each row that settles the order among those which count by the same uid."""
 
-    def take(self, rows: Ints) -> "Shared":
+    def take(self, rows: Ints) -> "EffectiveTies":
         """The ties of the rows at these positions."""
-        return Shared(self.counted[rows], self.position[rows])
+        return EffectiveTies(self.effective[rows], self.position[rows])
 
 
 def aged_at(submitted: Ints, rules: PoolRules, now: Micros) -> Ints:
@@ -194,18 +194,18 @@ class Ranking:
         self._aged = aged_at(rows.submitted, rules, now)
         self._keys = self._rounded_keys()
 
-    def order(self, tie_of: Callable[[int], TieBreak], shared: Shared | None = None) -> Ints:
+    def order(self, tie_of: Callable[[int], TieBreak], effective_ties: EffectiveTies | None = None) -> Ints:
         """The rows' numbers, first job first.
 
         Args:
             tie_of: the uid that a row counts by, and its position among those that count by it; asked only where
                 everything else is equal, or cannot be told apart by floats.
-            shared: the same as numbers, where many rows count by few uids.
+            effective_ties: the same as numbers, where many rows count by few uids.
         """
         order = self._roughly_sorted()
         near = self._near(order)
         if near.any():
-            _settle(order, near, self, _Ties(tie_of, shared))
+            _settle(order, near, self, _Ties(tie_of, effective_ties))
         return order
 
     def likely_first(self, count: int) -> Ints:
@@ -306,7 +306,7 @@ class _Ties(NamedTuple):
     """Answers about uids where all else is equal; see `Ranking.order`."""
 
     of: Callable[[int], TieBreak]
-    shared: Shared | None
+    effective_ties: EffectiveTies | None
 
 
 def _settle(order: Ints, near: Flags, ranking: Ranking, ties: _Ties) -> None:
@@ -324,12 +324,12 @@ def _settle(order: Ints, near: Flags, ranking: Ranking, ties: _Ties) -> None:
 def _settle_equal_tags(order: Ints, doubt: _Doubt, ranking: Ranking, ties: _Ties) -> None:
     """Sorts rows of equal tags: by the submit instant, by which keys ascend too, and then by the uid."""
     submitted = ranking.submitted(doubt.rows)
-    shared = None if ties.shared is None else ties.shared.take(doubt.rows)
-    numbered = () if shared is None else (shared.position, shared.counted)
+    effective_ties = None if ties.effective_ties is None else ties.effective_ties.take(doubt.rows)
+    numbered = () if effective_ties is None else (effective_ties.position, effective_ties.effective)
     line = np.lexsort((*numbered, submitted, doubt.cluster))
     rows, submitted, cluster = doubt.rows[line], submitted[line], doubt.cluster[line]
     tied = (submitted[1:] == submitted[:-1]) & (cluster[1:] == cluster[:-1])
-    untold = tied if shared is None else tied & (np.diff(shared.counted[line]) != 0)
+    untold = tied if effective_ties is None else tied & (np.diff(effective_ties.effective[line]) != 0)
     if untold.any():
         starts = np.flatnonzero(np.append(np.insert(~tied, 0, True), True))
         for group in np.unique(np.searchsorted(starts, np.flatnonzero(untold), side="right") - 1).tolist():

@@ -22,10 +22,10 @@ _SURELY = 1 - 2.0**-30
 """Sums of floats that are so far from a bound are on their side of it exactly: no more than 2^22 roundings of 2^-53."""
 
 
-class Grades:
+class ClassWeightNumbers:
     """Numbers of the class weights that jobs have: where classes are not strict, they change keys.
 
-    A grade is the number of a weight among `multipliers`; 0 where classes are strict.
+    They number the weights among `multipliers`; 0 where classes are strict.
     """
 
     def __init__(self, rules: PoolRules, multipliers: Multipliers) -> None:
@@ -33,8 +33,8 @@ class Grades:
         self._multipliers = multipliers
         self._known: dict[tuple[str, float | None], int] = {}
 
-    def grade(self, job: OwnJob) -> int:
-        """The job's grade."""
+    def of(self, job: OwnJob) -> int:
+        """The number of the job's class weight."""
         if self._rules.strict:
             return 0
         found = self._known.get((job.job_class, job.override))
@@ -43,18 +43,18 @@ class Grades:
             found = self._known[job.job_class, job.override] = self._multipliers.number(weight)
         return found
 
-    def divided(self, exact: Sequence[Fraction], grades: Ints) -> tuple[Ints, Floats]:
-        """The number and the float of multiplier / weight, for each multiplier (columns) and grade (rows)."""
-        distinct, where = np.unique(grades, return_inverse=True)
-        weights = [self._multipliers.exact[grade] or FULL for grade in distinct.tolist()]
+    def divided(self, exact: Sequence[Fraction], weight_numbers: Ints) -> tuple[Ints, Floats]:
+        """The number and the float of multiplier / weight, for each multiplier (columns) and weight (rows)."""
+        distinct, where = np.unique(weight_numbers, return_inverse=True)
+        weights = [self._multipliers.exact[one] or FULL for one in distinct.tolist()]
         table = [[multiplier / weight for multiplier in exact] for weight in weights]
         numbers = np.array([[self._multipliers.number(one) for one in row] for row in table], np.int64)
         floats = np.array([[ratio(one.numerator, one.denominator) for one in row] for row in table])
         return numbers[where], floats[where]
 
 
-class Measure:
-    """The pool's measure of use: the resources that count, and which of them dominates. Shared by its tenants.
+class ShareMeasure:
+    """The pool's measure of use: the resources that count, and which of them dominates. EffectiveTies by its tenants.
 
     What a tenant is entitled to divides all its resources alike, so the dominant resource does not depend on it.
 
@@ -67,7 +67,7 @@ class Measure:
         self.rules = rules
         self.queues = QueueNumbers() if queues is None else queues
         self.multipliers = Multipliers()
-        self.grades = Grades(rules, self.multipliers)
+        self.weight_numbers = ClassWeightNumbers(rules, self.multipliers)
         self.units = UnitShares(rules)
         self.unit_floats = np.array([float(share) for share in rules.unit_shares], np.float64)
         self.denominator = lcm(*(share.denominator for share in rules.unit_shares))
@@ -96,19 +96,19 @@ class Measure:
         return found
 
     @cached_property
-    def uncapped(self) -> "Measure":
+    def uncapped(self) -> "ShareMeasure":
         """The same measure without a cap on aging."""
         return self._with_aging_of(replace(self.rules, cap=None))
 
     @cached_property
-    def ageless(self) -> "Measure":
+    def ageless(self) -> "ShareMeasure":
         """The same measure without aging."""
         return self._with_aging_of(replace(self.rules, cap=None, rate=NOTHING))
 
-    def _with_aging_of(self, rules: PoolRules) -> "Measure":
+    def _with_aging_of(self, rules: PoolRules) -> "ShareMeasure":
         """The same numbers under rules that age otherwise."""
-        other = Measure(rules, self.queues)
-        other.multipliers, other.grades = self.multipliers, self.grades
+        other = ShareMeasure(rules, self.queues)
+        other.multipliers, other.weight_numbers = self.multipliers, self.weight_numbers
         return other
 
     def dominant_of(self, use: Ints) -> Ints:
@@ -226,16 +226,16 @@ class JobColumns(NamedTuple):
     """Number of the job's queue; 0 where nobody asks for the first of a queue."""
     lacking: Ints
     """1 where the job asks for a resource of which the pool has none, else 0."""
-    grade: Ints
-    """Number of the class's weight, see `Grades`; 0 where classes are strict."""
+    weight_number: Ints
+    """Number of the class's weight, of `ClassWeightNumbers`; 0 where classes are strict."""
     demand: Ints
     """Demand as (resources, jobs), base units between 0 and LARGEST; the resources are those of the rules."""
 
     @classmethod
     def of(cls, numbers: Ints) -> "JobColumns":
         """The jobs of one array, (what each is, jobs): the columns as above, and from there on a row for each resource."""
-        rank, submitted, queue, lacking, grade = numbers[:NUMBERS]
-        return cls(rank, submitted, queue, lacking, grade, numbers[NUMBERS:])
+        rank, submitted, queue, lacking, weight_number = numbers[:NUMBERS]
+        return cls(rank, submitted, queue, lacking, weight_number, numbers[NUMBERS:])
 
     def numbers(self) -> Ints:
         """The jobs as one array, as `of` takes it."""
@@ -282,9 +282,9 @@ class Tenants(NamedTuple):
 
 
 class TagScale:
-    """The measure of tenants of one entitlement: the pool's, divided by what they are entitled to."""
+    """Factors that turn use into start tags, for tenants of one entitlement: the pool's unit shares over it."""
 
-    def __init__(self, measure: Measure, entitled: Fraction) -> None:
+    def __init__(self, measure: ShareMeasure, entitled: Fraction) -> None:
         self.measure = measure
         self.unbounded = entitled == 0
         shares = measure.rules.unit_shares
@@ -293,7 +293,7 @@ class TagScale:
         self.floats = np.array([ratio(m.numerator, m.denominator) for m in self.exact], np.float64)
 
 
-def score(jobs: JobColumns, tenants: Tenants, measure: Measure) -> Scores:
+def score(jobs: JobColumns, tenants: Tenants, measure: ShareMeasure) -> Scores:
     """The start tags of jobs: one cumulative sum a resource along each tenant's.
 
     They stand tenant after tenant, each one's in the order in which it serves them.
@@ -315,17 +315,17 @@ def score(jobs: JobColumns, tenants: Tenants, measure: Measure) -> Scores:
     if any(one.unbounded for one in tenants.scales):
         infinite |= np.array([one.unbounded for one in tenants.scales])[scale]
     counted = np.where(infinite, 0, use) if infinite.any() else use
-    multiplier, unit = _units(jobs.grade, tenants.scales, scale, dominant, measure)
+    multiplier, unit = _units(jobs.weight_number, tenants.scales, scale, dominant, measure)
     with np.errstate(over="ignore"):
         tag = counted * unit
-    offset = jobs.grade if measure.rules.class_mode == "additive" else None
+    offset = jobs.weight_number if measure.rules.class_mode == "additive" else None
     multiplier = np.where(counted > 0, multiplier, 0)
     rows = Rows(jobs.rank * 2 + infinite, counted, multiplier, tag, jobs.submitted, offset)
     return Scores(rows, dominant, use, lacking)
 
 
 def _units(
-    grade: Ints, scales: Sequence[TagScale], scale: Ints, dominant: Ints, measure: Measure
+    weight_number: Ints, scales: Sequence[TagScale], scale: Ints, dominant: Ints, measure: ShareMeasure
 ) -> tuple[Ints, Floats]:
     """The key that a base unit of each job's dominant resource adds: number of the multiplier, and the float."""
     resources = len(measure.unit_floats)
@@ -339,7 +339,7 @@ def _units(
     found, unit = np.zeros(len(dominant), np.int64), np.zeros(len(dominant))
     for number, one in enumerate(scales):
         which = np.flatnonzero(np.broadcast_to(scale == number, found.shape))
-        divided, quotients = measure.grades.divided(one.exact, grade[which])
+        divided, quotients = measure.weight_numbers.divided(one.exact, weight_number[which])
         each = np.arange(len(which))
         found[which], unit[which] = divided[each, dominant[which]], quotients[each, dominant[which]]
     return found, unit
@@ -378,7 +378,7 @@ def _job_by_job(values: Ints, lengths: Ints) -> Ints:
 
 
 def _large_sums(demand: Ints, use: Ints) -> tuple[Ints, Flags]:
-    """`_sums_before` of one tenant by Python's integers: no sum above the largest use that can be counted."""
+    """`_sums_before` of one tenant in Python integers, capped at LARGEST."""
     steps = np.column_stack((use, demand[:, :-1])).astype(np.object_)
     sums = np.cumsum(steps, axis=1)
     over: Flags = (sums > LARGEST).any(axis=0)

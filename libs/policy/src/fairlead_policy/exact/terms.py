@@ -78,7 +78,7 @@ def tag_of(terms: Terms, top: str, rules: PoolRules) -> Fraction:
     return terms.use * rules.unit_share_by_name.get(terms.dominant, NOTHING) / entitled
 
 
-def worth_of(tag: Fraction, terms: Classed, rules: PoolRules) -> Fraction:
+def class_weighted_tag(tag: Fraction, terms: Classed, rules: PoolRules) -> Fraction:
     """The key without waiting: the tag as the job's class changes it."""
     if rules.strict:
         return tag
@@ -91,10 +91,10 @@ def leading_of(terms: Terms, rules: PoolRules) -> int:
     return rules.leading(terms.job_class, blocked=terms.blocked, unbounded=terms.unbounded)
 
 
-def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> ComparedTerms:
+def compared_terms(terms: Terms, top: str, rules: PoolRules, now: Micros) -> ComparedTerms:
     """The tuple by which the order sorts."""
-    worth = worth_of(tag_of(terms, top, rules), terms, rules)
-    key = worth + rules.aged(terms.submitted, now) * rules.rate
+    weighted = class_weighted_tag(tag_of(terms, top, rules), terms, rules)
+    key = weighted + rules.aged(terms.submitted, now) * rules.rate
     return leading_of(terms, rules), key, terms.submitted, terms.uid
 
 
@@ -116,7 +116,7 @@ def counted_as(position: Position, rules: PoolRules, now: Micros) -> EffectiveJo
     if first.submitted <= horizon >= late.submitted:
         return late
     top = top_of(position)
-    return max(effective_jobs_of(position), key=lambda terms: compared(terms, top, rules, now))
+    return max(effective_jobs_of(position), key=lambda terms: compared_terms(terms, top, rules, now))
 
 
 def rows_of(found: Sequence[tuple[Terms, str]], rules: PoolRules) -> tuple[Rows, Multipliers]:

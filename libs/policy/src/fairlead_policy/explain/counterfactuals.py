@@ -11,7 +11,14 @@ from fractions import Fraction
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import ShareBreakdown
-from fairlead_policy.exact.terms import Terms, effective_jobs_of, leading_of, tag_of, top_of, worth_of
+from fairlead_policy.exact.terms import (
+    Terms,
+    class_weighted_tag,
+    effective_jobs_of,
+    leading_of,
+    tag_of,
+    top_of,
+)
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
@@ -137,7 +144,7 @@ def _flip(own: Terms, bar: Terms, own_top: str, bar_top: str, rules: PoolRules) 
     """The instant at which the younger of two passes the older one, which then is beyond the cap."""
     if rules.cap is None or leading_of(own, rules) != leading_of(bar, rules):
         return None
-    lead = worth_of(tag_of(bar, bar_top, rules), bar, rules) - worth_of(
+    lead = class_weighted_tag(tag_of(bar, bar_top, rules), bar, rules) - class_weighted_tag(
         tag_of(own, own_top, rules), own, rules
     )
     if lead <= 0 or own.submitted <= bar.submitted:

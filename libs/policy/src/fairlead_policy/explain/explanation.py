@@ -16,7 +16,7 @@ from fairlead_contracts.messages.explanations import (
     WhatIf,
 )
 from fairlead_policy.exact.ranking import nearest_float
-from fairlead_policy.exact.terms import Terms, counted_as, leading_of, tag_of, top_of, worth_of
+from fairlead_policy.exact.terms import Terms, class_weighted_tag, counted_as, leading_of, tag_of, top_of
 from fairlead_policy.explain.counterfactuals import (
     first_to_pass,
     passes_at,
@@ -193,10 +193,10 @@ def _leads(own: _Side, bar: _Side, rules: PoolRules, now: Micros) -> _Leads:
     if leading_of(own.terms, rules) != leading_of(bar.terms, rules):
         return _Leads()
     tags = [tag_of(one.terms, one.tenant, rules) for one in (own, bar)]
-    worth = [worth_of(tag, one.terms, rules) for tag, one in zip(tags, (own, bar), strict=True)]
+    weighted = [class_weighted_tag(tag, one.terms, rules) for tag, one in zip(tags, (own, bar), strict=True)]
     share = tags[0] - tags[1]
     aged = [rules.aged(one.terms.submitted, now) for one in (own, bar)]
-    return _Leads(share, worth[0] - worth[1] - share, (aged[0] - aged[1]) * rules.rate)
+    return _Leads(share, weighted[0] - weighted[1] - share, (aged[0] - aged[1]) * rules.rate)
 
 
 def _within_tenant(position: Position, other: Position, rules: PoolRules) -> ComparedTerm:

@@ -71,8 +71,8 @@ def held_back_in_words(position: Position, rules: PoolRules, now: Micros) -> Ite
 
 def hold_back(told: Sequence[list[str]], positions: PositionColumns, rules: PoolRules) -> None:
     """Adds to the reasons of each of many jobs what holds it back."""
-    for below in positions.below:
-        columns = told, below.tenant, below.dominant, below.tag
+    for within in positions.within:
+        columns = told, within.tenant, within.dominant, within.tag
         for reasons, tenant, dominant, tag in zip(*columns, strict=True):
             if tenant:
                 reasons.append(_stands(tenant, rules.parents[tenant], _at(dominant, tag, rules)))

@@ -9,7 +9,14 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.exact.ranking import Ranking, ratio
-from fairlead_policy.exact.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
+from fairlead_policy.exact.terms import (
+    class_weighted_tag,
+    compared_terms,
+    counted_as,
+    rows_of,
+    tag_of,
+    top_of,
+)
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import ServiceOrder
 
@@ -20,7 +27,7 @@ own rank those of the job that it counts as."""
 
 def sort_key(position: Position, rules: PoolRules, now: Micros) -> SortKey:
     """The exact key that the order sorts by. Positions of one basis compare, whoever computed them."""
-    return *compared(counted_as(position, rules, now), top_of(position), rules, now), position.own_rank
+    return *compared_terms(counted_as(position, rules, now), top_of(position), rules, now), position.own_rank
 
 
 def sort_key_at(sequence: ServiceOrder, index: int, now: Micros) -> SortKey:
@@ -65,7 +72,7 @@ def _at(position: Position, rules: PoolRules, now: Micros) -> Position:
     """The position with its key of that instant: only a cap makes a difference."""
     if rules.cap is None or position.unbounded:
         return position
-    worth = worth_of(tag_of(position, top_of(position), rules), position, rules)
-    exact = worth + rules.aged(position.submitted, now) * rules.rate
+    weighted = class_weighted_tag(tag_of(position, top_of(position), rules), position, rules)
+    exact = weighted + rules.aged(position.submitted, now) * rules.rate
     key = ratio(exact.numerator, exact.denominator)
     return position if key == position.key else msgspec.structs.replace(position, key=key)

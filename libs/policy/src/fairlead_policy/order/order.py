@@ -14,7 +14,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
-from fairlead_policy.order.view import TopLevelView
+from fairlead_policy.order.top_level_view import TopLevelView
 from fairlead_policy.rules.jobs import JobQueue, OwnJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.sequence_columns import SequenceColumns

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from fairlead_contracts.messages.decisions import TenantShare
-from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.exact.scoring import ShareMeasure
 from fairlead_policy.order.head_columns import HeadColumns
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -54,7 +54,7 @@ class TenantChange:
 class PoolSnapshot:
     """A value; made by `of_nobody` and by what is done to one."""
 
-    measure: Measure
+    measure: ShareMeasure
     trees: Mapping[str, TenantTree]
     """Trees of tenants by top-level tenant: what waits and runs there."""
     past: Mapping[str, Mapping[str, int]]
@@ -65,7 +65,7 @@ class PoolSnapshot:
     @classmethod
     def of_nobody(cls, rules: PoolRules) -> "PoolSnapshot":
         """The snapshot of a pool in which nothing waits or runs."""
-        return cls(Measure(rules), {}, {})
+        return cls(ShareMeasure(rules), {}, {})
 
     @property
     def rules(self) -> PoolRules:
@@ -134,7 +134,7 @@ class PoolSnapshot:
         """The same facts by other rules."""
         if rules == self.rules:
             return self
-        measure = Measure(rules, self.measure.queues)
+        measure = ShareMeasure(rules, self.measure.queues)
         queues = list(self.tenant_queues())
         if _same_numbers(self.rules, rules):
             lines = {queue.tenant: queue.line.under(measure) for queue in queues}
@@ -175,7 +175,7 @@ class PoolSnapshot:
         return dict(sorted(counts.items()))
 
 
-def _lines_of(jobs: Sequence[WaitingJob], measure: Measure) -> dict[str, OwnLine]:
+def _lines_of(jobs: Sequence[WaitingJob], measure: ShareMeasure) -> dict[str, OwnLine]:
     """The line of each tenant that has some of these jobs."""
     return OwnLine.of(OwnLines.of(jobs, (job.queue for job in jobs), measure), measure)
 

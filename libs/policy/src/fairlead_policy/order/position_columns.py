@@ -13,8 +13,8 @@ AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
-    """Standings of jobs' tenants among their siblings at one depth below the top-level ones."""
+class WithinColumns:
+    """Standings of jobs' tenants among their siblings at one depth below the top-level ones: `Within` as columns."""
 
     tenant: Sequence[str]
     """Name of the job's own tenant or one above it; empty where its own stands higher."""
@@ -42,7 +42,7 @@ class PositionColumns:
     """Granted number in place of the class's weight; None where it does not count."""
     behind: Sequence[str]
     """Name of the job whose terms each job counts by; empty where these are its own."""
-    below: Sequence[Below]
+    within: Sequence[WithinColumns]
     """Standings among siblings, from the top down."""
     apart: Mapping[int, Position]
     """Positions of which more is to be told than columns hold, by row: infinite or scaled (H-DRF) shares."""
@@ -64,7 +64,7 @@ class PositionColumns:
             submitted=[position.submitted for position in positions],
             override=[position.override for position in positions],
             behind=[""] * len(positions),
-            below=[],
+            within=[],
             apart=dict(enumerate(positions)),
         )
 

@@ -17,10 +17,10 @@ from fairlead_contracts.messages.decisions import EffectiveJob, Position, Unboun
 from fairlead_policy.exact.multipliers import ClassWeights
 from fairlead_policy.exact.ranking import Flags, Ints, Names, aged_at, ratio
 from fairlead_policy.exact.rounding import NumberedFractions, TermFigures
-from fairlead_policy.exact.scoring import Measure, Scores, unbounded_by
-from fairlead_policy.exact.terms import worth_of
-from fairlead_policy.order.levels_below import NOBODY, Depth, LevelsBelow
-from fairlead_policy.order.position_columns import AT_ONCE, Below, PositionColumns, PositionParts
+from fairlead_policy.exact.scoring import Scores, ShareMeasure, unbounded_by
+from fairlead_policy.exact.terms import class_weighted_tag
+from fairlead_policy.order.position_columns import AT_ONCE, PositionColumns, PositionParts, WithinColumns
+from fairlead_policy.order.sibling_standings import NOBODY, DepthStandings, SiblingStandings
 from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import InfiniteCause, InSequence, ServiceOrder
@@ -54,7 +54,7 @@ class _Served(NamedTuple):
     """Index of each job in its sequence."""
     behind: Names
     """Name of the job whose terms each job counts by; empty where these are its own."""
-    depths: Sequence[Depth]
+    depths: Sequence[DepthStandings]
     """Standings among siblings, from the top down."""
 
     def take(self, rows: slice) -> "_Served":
@@ -73,7 +73,7 @@ class Positions(Sequence[Position]):
         now: the instant.
     """
 
-    def __init__(self, line: PositionedJobs, order: Ints, measure: Measure, now: Micros) -> None:
+    def __init__(self, line: PositionedJobs, order: Ints, measure: ShareMeasure, now: Micros) -> None:
         rules = measure.rules
         self._line, self._order = line, order
         self._rules, self._now = rules, now
@@ -81,8 +81,8 @@ class Positions(Sequence[Position]):
         self._effective_jobs: dict[tuple[ServiceOrder, str, int], EffectiveJob] = {}
 
     @cached_property
-    def _levels(self) -> LevelsBelow:
-        return LevelsBelow(self._rules)
+    def _sibling_standings(self) -> SiblingStandings:
+        return SiblingStandings(self._rules)
 
     @cached_property
     def _weights(self) -> ClassWeights | None:
@@ -143,16 +143,16 @@ class Positions(Sequence[Position]):
         part.fill(-1)
         behind.fill("")
         sequences: list[ServiceOrder] = []
-        depths: list[Depth] = []
+        depths: list[DepthStandings] = []
         for sequence, which, indexes in self._line.sequences(rows):
             part[which], at[which] = len(sequences), indexes
             sequences.append(sequence)
             counted = sequence.effective_row[indexes]
             others = np.flatnonzero(counted != indexes)
             behind[which[others]] = [job.id or job.uid for job in sequence.jobs_at(counted[others])]
-            for number, depth in enumerate(self._levels.of(sequence, indexes)):
+            for number, depth in enumerate(self._sibling_standings.of(sequence, indexes)):
                 if number == len(depths):
-                    depths.append(Depth.of_nobody(len(rows)))
+                    depths.append(DepthStandings.of_nobody(len(rows)))
                 depths[number].put(which, depth)
         return _Served(sequences, part, at, behind, depths)
 
@@ -192,7 +192,7 @@ class Positions(Sequence[Position]):
             submitted=scores.rows.submitted.tolist(),
             override=[None if part < 0 else job.override for job, part in zip(jobs, parts, strict=True)],
             behind=served.behind.tolist(),
-            below=[self._below(depth) for depth in served.depths],
+            within=[self._within_columns(depth) for depth in served.depths],
             apart={},
         )
 
@@ -208,7 +208,7 @@ class Positions(Sequence[Position]):
         found = tags.tags(), keys
         for row, tag in enumerate(scores.exact or ()):
             if tag is not None:  # a fraction of its own (H-DRF)
-                key = worth_of(tag, jobs[row], rules) + aged.item(row) * rules.rate
+                key = class_weighted_tag(tag, jobs[row], rules) + aged.item(row) * rules.rate
                 found[0][row], found[1][row] = ratio(*tag.as_integer_ratio()), ratio(*key.as_integer_ratio())
         return found
 
@@ -223,11 +223,11 @@ class Positions(Sequence[Position]):
             return tags.keys(aged, weights)
         return tags.over(self._weights.dividing(units, weights)).keys(aged)
 
-    def _below(self, depth: Depth) -> Below:
-        names = self._levels.tenants
+    def _within_columns(self, depth: DepthStandings) -> WithinColumns:
+        names = self._sibling_standings.tenants
         tenant = [names[one] if one != NOBODY else "" for one in depth.tenant.tolist()]
         units = self._units.of(tenant, depth.dominant)
-        return Below(
+        return WithinColumns(
             tenant=tenant,
             dominant=_names(depth.dominant, depth.use, self._rules),
             tag=TermFigures(np.where(depth.finite, depth.use, 0), units, self._rules).tags(),
@@ -235,7 +235,7 @@ class Positions(Sequence[Position]):
 
     def _made(self, rows: Ints, served: _Served) -> list[Position]:
         columns = self._columns(rows, served)
-        effective, within = self._compared(columns.below, served)
+        effective, within = self._compared(columns.within, served)
         override, submitted, at = columns.override, columns.submitted, served.at.tolist()
         shares = self._line.scores.shares_at(rows)
         told = zip(
@@ -274,7 +274,7 @@ class Positions(Sequence[Position]):
         ]
 
     def _compared(
-        self, below: Sequence[Below], served: _Served
+        self, columns: Sequence[WithinColumns], served: _Served
     ) -> tuple[list[tuple[EffectiveJob | None, EffectiveJob | None]], list[list[Within]]]:
         """The jobs that each counts as, and what its tenants below the top stand at."""
         effective: list[tuple[EffectiveJob | None, EffectiveJob | None]] = [(None, None)] * len(served.part)
@@ -282,7 +282,7 @@ class Positions(Sequence[Position]):
         for row in np.flatnonzero(served.part >= 0).tolist() if served.sequences else ():
             sequence, at = served.sequences[served.part.item(row)], served.at.item(row)
             effective[row] = self._effective(sequence, at)
-            within[row] = self._within(sequence, row, below, served.depths)
+            within[row] = self._within(sequence, row, columns, served.depths)
         return effective, within
 
     def _effective(self, sequence: ServiceOrder, at: int) -> tuple[EffectiveJob | None, EffectiveJob | None]:
@@ -294,11 +294,15 @@ class Positions(Sequence[Position]):
         )
 
     def _within(
-        self, sequence: ServiceOrder, row: int, below: Sequence[Below], depths: Sequence[Depth]
+        self,
+        sequence: ServiceOrder,
+        row: int,
+        columns: Sequence[WithinColumns],
+        depths: Sequence[DepthStandings],
     ) -> list[Within]:
         """The standings of a job's tenant and of those above it, that tenant first."""
         found: list[Within] = []
-        for told, depth in zip(reversed(below), reversed(depths), strict=True):
+        for told, depth in zip(reversed(columns), reversed(depths), strict=True):
             tenant = told.tenant[row]
             if not tenant:
                 continue

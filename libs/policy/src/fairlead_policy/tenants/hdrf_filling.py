@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, ratio
-from fairlead_policy.exact.scoring import Measure, lacking_of
+from fairlead_policy.exact.scoring import ShareMeasure, lacking_of
 from fairlead_policy.rules.pool_rules import LARGEST, counted_amount
 from fairlead_policy.tenants.least import Least
 from fairlead_policy.tenants.merging import ScoredNode
@@ -58,7 +58,7 @@ class _ServedJob(NamedTuple):
 
     rank: int
     submitted: Micros
-    grade: int
+    weight_number: int
     uid: str
     queue: int
     lacking: bool
@@ -77,7 +77,7 @@ class _Keys:
         horizon: submit instants before it count as it; None where none is.
     """
 
-    def __init__(self, measure: Measure, horizon: Micros | None) -> None:
+    def __init__(self, measure: ShareMeasure, horizon: Micros | None) -> None:
         self._rate = measure.rules.rate.as_integer_ratio()
         self._mode = measure.rules.class_mode
         self._weights = measure.multipliers.exact
@@ -87,10 +87,14 @@ class _Keys:
         """The job as the next of a node whose tag is `over / under`."""
         if infinite:
             over, under = 0, 1
-        if job.grade and self._mode == "multiplicative" and (weight := self._weights[job.grade]):
+        if (
+            job.weight_number
+            and self._mode == "multiplicative"
+            and (weight := self._weights[job.weight_number])
+        ):
             over, under = over * weight.denominator, under * weight.numerator
-        elif job.grade and self._mode == "additive":
-            weight = self._weights[job.grade]
+        elif job.weight_number and self._mode == "additive":
+            weight = self._weights[job.weight_number]
             over, under = over * weight.denominator + weight.numerator * under, under * weight.denominator
         faster, slower = self._rate
         if faster:
@@ -110,7 +114,7 @@ type Path = tuple[int, ...]
 class Leaf:
     """A tenant that has jobs of its own, or nobody below it."""
 
-    def __init__(self, tenant: str, facts: Facts, measure: Measure, number: int) -> None:
+    def __init__(self, tenant: str, facts: Facts, measure: ShareMeasure, number: int) -> None:
         rules = measure.rules
         self.tenant, self.number = tenant, number
         self.entitlement = rules.entitlement_of(tenant)
@@ -192,12 +196,12 @@ class Leaf:
 def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_ServedJob]:
     columns = tenant_queue.columns(start + count, start)
     return [
-        _ServedJob(rank, submitted, grade, tenant_queue.uid_at(row), queue, bool(lacking), demand)
-        for row, (rank, submitted, grade, queue, lacking, demand) in enumerate(
+        _ServedJob(rank, submitted, weight_number, tenant_queue.uid_at(row), queue, bool(lacking), demand)
+        for row, (rank, submitted, weight_number, queue, lacking, demand) in enumerate(
             zip(
                 columns.rank.tolist(),
                 columns.submitted.tolist(),
-                columns.grade.tolist(),
+                columns.weight_number.tolist(),
                 columns.queue.tolist(),
                 columns.lacking.tolist(),
                 columns.demand.T.tolist(),
@@ -225,7 +229,7 @@ class ServedLine:
 class Branch:
     """A tenant with others below it."""
 
-    def __init__(self, tenant: str, facts: Facts, measure: Measure) -> None:
+    def __init__(self, tenant: str, facts: Facts, measure: ShareMeasure) -> None:
         rules = measure.rules
         self.tenant = tenant
         self.entitlement = rules.entitlement_of(tenant)
@@ -374,14 +378,14 @@ class LiveTree:
     """
 
     def __init__(
-        self, top: Member, paths: Mapping[str, Path], measure: Measure, horizon: Micros | None = None
+        self, top: Member, paths: Mapping[str, Path], measure: ShareMeasure, horizon: Micros | None = None
     ) -> None:
         self._top, self._paths = top, paths
         self._measure, self._horizon = measure, horizon
         self._keys = _Keys(measure, horizon)
 
     @classmethod
-    def of(cls, top: str, measure: Measure, facts: Facts) -> "LiveTree":
+    def of(cls, top: str, measure: ShareMeasure, facts: Facts) -> "LiveTree":
         """A whole tree."""
         builder = _TreeBuilder(measure, facts)
         root = builder.build(top, (), [])
@@ -435,7 +439,7 @@ class LiveTree:
 class _TreeBuilder:
     """Makes the nodes of a tree."""
 
-    def __init__(self, measure: Measure, facts: Facts) -> None:
+    def __init__(self, measure: ShareMeasure, facts: Facts) -> None:
         self.paths: dict[str, Path] = {}
         self._measure, self._facts = measure, facts
         self._keys = _Keys(measure, None)

@@ -13,14 +13,14 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Rows, join
-from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.exact.scoring import ShareMeasure
 from fairlead_policy.tenants.hdrf_filling import Branch, HdrfFilling, Leaf, Member
 from fairlead_policy.tenants.merging import JobTable, SequencePrefix, leaf_prefix, merge, ranked, score_node
 from fairlead_policy.tenants.rescaling import Dominant, SiblingState, scored
 
 
 def served_prefixes(
-    filling: HdrfFilling, measure: Measure, now: Micros
+    filling: HdrfFilling, measure: ShareMeasure, now: Micros
 ) -> tuple[JobTable, dict[str, SequencePrefix]]:
     """The jobs that were served, and the beginning of the sequence of each tenant that has some of them.
 
@@ -30,7 +30,7 @@ def served_prefixes(
 
 
 class _ServedPrefixes:
-    def __init__(self, filling: HdrfFilling, measure: Measure, now: Micros) -> None:
+    def __init__(self, filling: HdrfFilling, measure: ShareMeasure, now: Micros) -> None:
         self._measure, self._now = measure, now
         self._moving = measure.rules.cap is not None and measure.rules.rate > 0
         self._nodes = list(filling.reached(untouched=self._moving))
@@ -89,7 +89,9 @@ class _NodeSequence(NamedTuple):
     """States of the node, one after each of its jobs."""
 
 
-def whole_sequences(top: Member, table: JobTable, measure: Measure, now: Micros) -> dict[str, SequencePrefix]:
+def whole_sequences(
+    top: Member, table: JobTable, measure: ShareMeasure, now: Micros
+) -> dict[str, SequencePrefix]:
     """The sequence of each tenant that has waiting jobs, or some below it.
 
     Args:
@@ -104,7 +106,7 @@ def whole_sequences(top: Member, table: JobTable, measure: Measure, now: Micros)
 
 
 class _WholeSequences:
-    def __init__(self, table: JobTable, measure: Measure, now: Micros) -> None:
+    def __init__(self, table: JobTable, measure: ShareMeasure, now: Micros) -> None:
         self.found: dict[str, SequencePrefix] = {}
         self._table, self._measure, self._now = table, measure, now
         queues = enumerate(table.tenant_queues)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
-from fairlead_policy.exact.scoring import JobColumns, Measure, Scores, TagScale, Tenants, score
+from fairlead_policy.exact.scoring import JobColumns, Scores, ShareMeasure, TagScale, Tenants, score
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
@@ -123,7 +123,7 @@ def merge(
     return SequencePrefix(at[line], score_node(table, at[line], node), whole, rows.take(order))
 
 
-def ranked(rows: Rows, at: Ints, table: JobTable, measure: Measure, now: Micros) -> tuple[Ints, Ints]:
+def ranked(rows: Rows, at: Ints, table: JobTable, measure: ShareMeasure, now: Micros) -> tuple[Ints, Ints]:
     """The rows in the order of their own tuples, and the position of each row in it."""
     ranking = Ranking(rows, measure.rules, measure.multipliers, now)
     order = ranking.order(lambda row: (table.uid_at(at.item(row)), 0))

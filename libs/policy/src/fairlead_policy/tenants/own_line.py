@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead_policy.exact.ranking import Ints
-from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.exact.scoring import ShareMeasure
 from fairlead_policy.rules.jobs import JobQueue, PositionedJob, WaitingJob
 from fairlead_policy.tenants.sorted_jobs import OwnLines, SortedJobs, own_key, sorted_jobs
 
@@ -53,19 +53,19 @@ class OwnLine:
         known: the parts that it is made from.
     """
 
-    def __init__(self, measure: Measure, known: _KnownParts) -> None:
+    def __init__(self, measure: ShareMeasure, known: _KnownParts) -> None:
         self._measure = measure
         self._known = known
         self._count = known.sorted_count - len(known.gone) + len(known.come)
         self._known_head: SortedJobs | None = None
 
     @classmethod
-    def of_none(cls, measure: Measure) -> "OwnLine":
+    def of_none(cls, measure: ShareMeasure) -> "OwnLine":
         """The line of a tenant without waiting jobs."""
         return cls(measure, _alone(SortedJobs.of_none(measure.rules), measure))
 
     @classmethod
-    def of(cls, lines: OwnLines, measure: Measure) -> "dict[str, OwnLine]":
+    def of(cls, lines: OwnLines, measure: ShareMeasure) -> "dict[str, OwnLine]":
         """The lines by tenant of all that were sorted together."""
         return {
             tenant: cls(measure, _KnownParts(lines, number)) for number, tenant in enumerate(lines.tenants)
@@ -94,7 +94,7 @@ class OwnLine:
         lines, number = self.beside()
         return lines.sorted_of(number)
 
-    def under(self, measure: Measure) -> "OwnLine":
+    def under(self, measure: ShareMeasure) -> "OwnLine":
         """The same jobs under rules that number them alike."""
         return OwnLine(measure, _KnownParts(*self.beside()))
 
@@ -161,5 +161,5 @@ class OwnLine:
         return head.joined_by(sorted_jobs(come, self._measure), self._measure)
 
 
-def _alone(jobs: SortedJobs, measure: Measure) -> _KnownParts:
+def _alone(jobs: SortedJobs, measure: ShareMeasure) -> _KnownParts:
     return _KnownParts(OwnLines.joined({"": jobs}, measure.rules), 0)

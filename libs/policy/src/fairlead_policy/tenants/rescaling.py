@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead_policy.exact.ranking import Ints, Rows, ratio
-from fairlead_policy.exact.scoring import Measure, Scores
+from fairlead_policy.exact.scoring import Scores, ShareMeasure
 from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules
 from fairlead_policy.tenants.fixed_point import (
     COARSEST,
@@ -246,7 +246,7 @@ def scored(
     dominant = np.array([one.at for one in held], np.int64)
     amounts = [_amount(one.part, rules, one.at) if one.part[0] else 0 for one in held]
     use = np.where(scores.lacking, scores.use, np.array(amounts, np.int64))
-    rows = _rows(scores.rows, tags, table.columns.grade[prefix.at], measure)
+    rows = _rows(scores.rows, tags, table.columns.weight_number[prefix.at], measure)
     return replace(prefix, scores=Scores(rows, dominant, use, scores.lacking, tuple(tags)))
 
 
@@ -258,11 +258,11 @@ def _amount(part: Ratio, rules: PoolRules, at: int) -> int:
     return min(whole + (2 * left > under or (2 * left == under and whole & 1)), LARGEST)
 
 
-def _rows(rows: Rows, tags: Sequence[Fraction], grades: Ints, measure: Measure) -> Rows:
-    worth = list(tags)
+def _rows(rows: Rows, tags: Sequence[Fraction], weight_numbers: Ints, measure: ShareMeasure) -> Rows:
+    weighted = list(tags)
     if measure.rules.class_mode == "multiplicative":
-        weights = (measure.multipliers.exact[grade] or FULL for grade in grades.tolist())
-        worth = [tag / weight for tag, weight in zip(tags, weights, strict=True)]
-    numbers = np.array([measure.multipliers.number(one) for one in worth], np.int64)
-    floats = np.array([ratio(one.numerator, one.denominator) for one in worth], np.float64)
+        weights = (measure.multipliers.exact[one] or FULL for one in weight_numbers.tolist())
+        weighted = [tag / weight for tag, weight in zip(tags, weights, strict=True)]
+    numbers = np.array([measure.multipliers.number(one) for one in weighted], np.int64)
+    floats = np.array([ratio(one.numerator, one.denominator) for one in weighted], np.float64)
     return replace(rows, use=(numbers > 0).astype(np.int64), multiplier=numbers, tag=floats)

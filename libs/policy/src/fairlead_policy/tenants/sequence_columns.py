@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fairlead_policy.exact.ranking import Ints, Rows, TieBreak, join
-from fairlead_policy.exact.scoring import JobColumns, Measure, Scores, join_scores
+from fairlead_policy.exact.scoring import JobColumns, Scores, ShareMeasure, join_scores
 from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
 from fairlead_policy.tenants.tenant_queue import TenantQueue, scored_side_by_side
@@ -110,7 +110,7 @@ class SequenceColumns:
 
     @classmethod
     def of_own_orders(
-        cls, tenants: Sequence[TopLevelTenant], queues: Sequence[TenantQueue], measure: Measure
+        cls, tenants: Sequence[TopLevelTenant], queues: Sequence[TenantQueue], measure: ShareMeasure
     ) -> "SequenceColumns":
         """All jobs of tenants that stand alone, each of which has some."""
         lines, scores = scored_side_by_side(queues, measure)

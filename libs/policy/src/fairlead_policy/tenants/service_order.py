@@ -8,7 +8,7 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
-from fairlead_policy.exact.scoring import JobColumns, Measure, Scores, lacking_of
+from fairlead_policy.exact.scoring import JobColumns, Scores, ShareMeasure, lacking_of
 from fairlead_policy.rules.jobs import OwnJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
 from fairlead_policy.tenants.merging import JobTable, SequencePrefix, ranked
@@ -74,7 +74,7 @@ class ServiceOrder:
         prefixes: Mapping[str, SequencePrefix],
         top: str,
         table: JobTable,
-        measure: Measure,
+        measure: ShareMeasure,
         *,
         use: Mapping[str, int],
         now: Micros,
@@ -238,7 +238,7 @@ class ServiceOrder:
             inverse[at] = np.arange(len(at))
         return inverse
 
-    def _largest(self, prefix: SequencePrefix, measure: Measure) -> Ints:
+    def _largest(self, prefix: SequencePrefix, measure: ShareMeasure) -> Ints:
         """The index of the largest tuple up to each job of a sequence."""
         order, ranks = ranked(prefix.scores.rows, prefix.at, self.table, measure, self._now)
         largest: Ints = order[np.maximum.accumulate(ranks)]

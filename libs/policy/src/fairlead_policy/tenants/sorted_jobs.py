@@ -15,14 +15,16 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
-from fairlead_policy.exact.scoring import NUMBERS, JobColumns, Measure, lacking_of
+from fairlead_policy.exact.scoring import NUMBERS, JobColumns, ShareMeasure, lacking_of
 from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
 _KEY_BITS = 63
 
 
-def _columns_of(jobs: Sequence[OwnJob], queues: Iterable[JobQueue] | None, measure: Measure) -> JobColumns:
+def _columns_of(
+    jobs: Sequence[OwnJob], queues: Iterable[JobQueue] | None, measure: ShareMeasure
+) -> JobColumns:
     """The jobs in their order, and the queue of each; None where nobody asks for the first of a queue."""
     rules = measure.rules
     demands, asked = _distinct([job.demand for job in jobs])
@@ -36,7 +38,9 @@ def _columns_of(jobs: Sequence[OwnJob], queues: Iterable[JobQueue] | None, measu
         submitted=bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST),
         queue=none if queues is None else np.array(list(map(measure.queues.number, queues)), np.int64),
         lacking=_lacking(demands, rules)[asked],
-        grade=none if rules.strict else np.array(list(map(measure.grades.grade, jobs)), np.int64),
+        weight_number=none
+        if rules.strict
+        else np.array(list(map(measure.weight_numbers.of, jobs)), np.int64),
         demand=_amounts(demands, rules)[:, asked],
     )
 
@@ -165,7 +169,7 @@ class SortedJobs(NamedTuple):
         kept[[self.row_of(job, rules) for job in jobs]] = False
         return SortedJobs(self.jobs[kept], self.numbers[:, kept])
 
-    def joined_by(self, other: "SortedJobs", measure: Measure) -> "SortedJobs":
+    def joined_by(self, other: "SortedJobs", measure: ShareMeasure) -> "SortedJobs":
         """The line with the jobs of another one of the same tenant."""
         if not len(self.jobs):
             return other
@@ -225,7 +229,7 @@ class OwnLines:
 
     @classmethod
     def of(
-        cls, jobs: Sequence[PositionedJob], queues: Iterable[JobQueue] | None, measure: Measure
+        cls, jobs: Sequence[PositionedJob], queues: Iterable[JobQueue] | None, measure: ShareMeasure
     ) -> "OwnLines":
         """The lines of these jobs, and the queue of each; None where nobody asks for the first of a queue."""
         if len(jobs) == 1:  # as at most events: there is nothing to sort
@@ -241,7 +245,7 @@ class OwnLines:
         tenant: Ints,
         told: Sequence[PositionedJob] | Names,
         tenants: Sequence[str],
-        measure: Measure,
+        measure: ShareMeasure,
     ) -> "OwnLines":
         """The lines of jobs that are numbers already.
 
@@ -253,7 +257,7 @@ class OwnLines:
             measure: the pool's measure.
         """
         is_by_class = measure.rules.strict or not len(tenant)
-        terms = None if is_by_class else _own_terms(columns.grade, columns.submitted, measure)
+        terms = None if is_by_class else _own_terms(columns.weight_number, columns.submitted, measure)
         line = own_orders(columns, tenant, len(tenants), lambda number: told[number].uid, terms)
         *stated, demand = columns
         numbers = np.empty((len(stated) + len(demand), len(line)), np.int64)
@@ -300,7 +304,7 @@ class OwnLines:
         return SortedJobs(self.jobs[start:end], self.numbers[:, start:end])
 
 
-def sorted_jobs(jobs: Sequence[WaitingJob], measure: Measure) -> SortedJobs:
+def sorted_jobs(jobs: Sequence[WaitingJob], measure: ShareMeasure) -> SortedJobs:
     """Jobs of one tenant in its own order."""
     if not jobs:
         return SortedJobs.of_none(measure.rules)
@@ -308,11 +312,11 @@ def sorted_jobs(jobs: Sequence[WaitingJob], measure: Measure) -> SortedJobs:
     return SortedJobs(lines.jobs, lines.numbers)
 
 
-def _own_terms(grade: Ints, submitted: Ints, measure: Measure) -> Ints | Names:
+def _own_terms(weight_number: Ints, submitted: Ints, measure: ShareMeasure) -> Ints | Names:
     """The terms of a tenant's own order after class and what is used up, for each job; objects where 64 bits do not hold them."""
     rules = measure.rules
-    grades, which = np.unique(grade, return_inverse=True)
-    weights = [rules.own_weight(measure.multipliers.exact[one]) for one in grades.tolist()]
+    weight_numbers, which = np.unique(weight_number, return_inverse=True)
+    weights = [rules.own_weight(measure.multipliers.exact[one]) for one in weight_numbers.tolist()]
     rate, farthest = rules.own_rate, max(-int(submitted.min()), int(submitted.max()))
     if max(map(abs, weights)) + rate * farthest <= LARGEST:
         terms: Ints = np.array(weights, np.int64)[which] + rate * submitted

@@ -20,8 +20,8 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, bounded
 from fairlead_policy.exact.scoring import (
     JobColumns,
-    Measure,
     Scores,
+    ShareMeasure,
     TagScale,
     Tenants,
     join_scores,
@@ -60,7 +60,7 @@ class TenantQueue:
         held: the running jobs' use, and past use.
     """
 
-    def __init__(self, tenant: str, measure: Measure, line: OwnLine, held: TenantHeld) -> None:
+    def __init__(self, tenant: str, measure: ShareMeasure, line: OwnLine, held: TenantHeld) -> None:
         self.tenant, self.line, self.held = tenant, line, held
         self._measure = measure
         self._count = len(line)
@@ -179,7 +179,7 @@ class TenantQueue:
         return _scores(self.columns(count), [self], np.zeros(1, np.int64), self._measure)
 
 
-def scored_side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> tuple[OwnLines, Scores]:
+def scored_side_by_side(queues: Sequence[TenantQueue], measure: ShareMeasure) -> tuple[OwnLines, Scores]:
     """The jobs of tenants, each of which has some, and their scores: in one pass for all that nobody scored yet.
 
     Each tenant keeps what was found of it, so that an event costs its own tenant afterwards.
@@ -194,14 +194,14 @@ def scored_side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> tupl
     return lines, join_scores([queue.scored() for queue in queues])
 
 
-def score_together(queues: Iterable[TenantQueue], measure: Measure) -> None:
+def score_together(queues: Iterable[TenantQueue], measure: ShareMeasure) -> None:
     """Scores the jobs of tenants, each of which has some, in one pass for all that nobody scored yet: each keeps its own."""
     new = sorted((queue for queue in queues if not queue.is_scored), key=lambda queue: queue.line.beside()[1])
     if new:
         _scored_anew(new, _side_by_side(new, measure), measure)
 
 
-def _scored_anew(queues: Sequence[TenantQueue], lines: OwnLines, measure: Measure) -> Scores:
+def _scored_anew(queues: Sequence[TenantQueue], lines: OwnLines, measure: ShareMeasure) -> Scores:
     """The scores of all jobs of these tenants, which lie side by side."""
     scores = _scores(JobColumns.of(lines.numbers), queues, lines.starts[:-1], measure)
     for queue, start in zip(queues, lines.bounds, strict=False):
@@ -209,7 +209,7 @@ def _scored_anew(queues: Sequence[TenantQueue], lines: OwnLines, measure: Measur
     return scores
 
 
-def _side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> OwnLines:
+def _side_by_side(queues: Sequence[TenantQueue], measure: ShareMeasure) -> OwnLines:
     """The lines of all jobs of these queues: as they were sorted together, or put together now."""
     among = [queue.line.beside() for queue in queues]
     lines = among[0][0]
@@ -220,7 +220,7 @@ def _side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> OwnLines:
     return OwnLines.joined({queue.tenant: queue.line.all for queue in queues}, measure.rules)
 
 
-def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measure: Measure) -> Scores:
+def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measure: ShareMeasure) -> Scores:
     """The scores of jobs of these tenants, side by side.
 
     Args:

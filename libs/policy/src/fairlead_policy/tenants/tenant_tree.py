@@ -14,7 +14,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, TieBreak
-from fairlead_policy.exact.scoring import Measure, lacking_of
+from fairlead_policy.exact.scoring import ShareMeasure, lacking_of
 from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.hdrf_filling import CachedTree, HdrfFilling, LiveTree
@@ -46,7 +46,7 @@ class TenantTree:
     def __init__(
         self,
         top: str,
-        measure: Measure,
+        measure: ShareMeasure,
         tenant_queues: Mapping[str, TenantQueue],
         past: Mapping[str, Mapping[str, int]],
         *,

@@ -14,7 +14,7 @@ _FEW = 16
 """Largest number of jobs that are looked up one by one: columns of a whole tree cost more."""
 
 
-class Depth(NamedTuple):
+class DepthStandings(NamedTuple):
     """Standings of jobs among their siblings at one depth below the top-level tenants."""
 
     tenant: Ints
@@ -28,9 +28,9 @@ class Depth(NamedTuple):
     """Index in that sequence of the job that it counts as."""
     finite: Flags
 
-    def take(self, rows: Ints | slice) -> "Depth":
+    def take(self, rows: Ints | slice) -> "DepthStandings":
         """The standings of the jobs at these rows."""
-        return Depth(
+        return DepthStandings(
             self.tenant[rows],
             self.at[rows],
             self.use[rows],
@@ -39,19 +39,19 @@ class Depth(NamedTuple):
             self.finite[rows],
         )
 
-    def put(self, rows: Ints | slice, other: "Depth") -> None:
+    def put(self, rows: Ints | slice, other: "DepthStandings") -> None:
         """Puts other jobs' standings in place of those at some rows."""
         for column, told in zip(self, other, strict=True):
             column[rows] = told
 
     @classmethod
-    def of_nobody(cls, jobs: int) -> "Depth":
+    def of_nobody(cls, jobs: int) -> "DepthStandings":
         """Empty columns, to be filled in."""
         at, use, dominant, effective_row = np.zeros((4, jobs), np.int64)
         return cls(np.full(jobs, NOBODY), at, use, dominant, effective_row, np.ones(jobs, np.bool_))
 
 
-class LevelsBelow:
+class SiblingStandings:
     """Columns of the trees that somebody looked at, as far as they looked. Tenants get numbers on the way.
 
     Args:
@@ -63,10 +63,10 @@ class LevelsBelow:
         """Names of tenants, by number."""
         self._numbers: dict[str, int] = {}
         self._rules = rules
-        self._known: dict[ServiceOrder, tuple[dict[str, None], list[Depth]]] = {}
+        self._known: dict[ServiceOrder, tuple[dict[str, None], list[DepthStandings]]] = {}
         """The tenants whose jobs are filled in, and the columns by number in the table, for each sequence."""
 
-    def of(self, sequence: ServiceOrder, indexes: Ints) -> Sequence[Depth]:
+    def of(self, sequence: ServiceOrder, indexes: Ints) -> Sequence[DepthStandings]:
         """The levels below the top of jobs of a sequence, from the top down."""
         if len(indexes) <= _FEW:
             return self._one_by_one(sequence, indexes)
@@ -80,27 +80,27 @@ class LevelsBelow:
                     self._fill(depths, number, sequence, tenant)
         return [depth.take(numbers) for depth in depths]
 
-    def _one_by_one(self, sequence: ServiceOrder, indexes: Ints) -> Sequence[Depth]:
-        depths: list[Depth] = []
+    def _one_by_one(self, sequence: ServiceOrder, indexes: Ints) -> Sequence[DepthStandings]:
+        depths: list[DepthStandings] = []
         for row, index in enumerate(indexes.tolist()):
             way = self._rules.way_up(sequence.job_at(index).tenant)
             for number, tenant in enumerate(way[-2::-1]):
                 if number == len(depths):
-                    depths.append(Depth.of_nobody(len(indexes)))
+                    depths.append(DepthStandings.of_nobody(len(indexes)))
                 at = np.array([sequence.index_in(tenant, index)])
                 depths[number].put(slice(row, row + 1), self._standing(sequence, tenant, at))
         return depths
 
-    def _fill(self, depths: list[Depth], number: int, sequence: ServiceOrder, tenant: str) -> None:
+    def _fill(self, depths: list[DepthStandings], number: int, sequence: ServiceOrder, tenant: str) -> None:
         while len(depths) <= number:
-            depths.append(Depth.of_nobody(len(sequence.table.tenant_queue)))
+            depths.append(DepthStandings.of_nobody(len(sequence.table.tenant_queue)))
         at = sequence.prefixes[tenant].at
         depths[number].put(at, self._standing(sequence, tenant, np.arange(len(at))))
 
-    def _standing(self, sequence: ServiceOrder, tenant: str, at: Ints) -> Depth:
+    def _standing(self, sequence: ServiceOrder, tenant: str, at: Ints) -> DepthStandings:
         """A tenant's standing at some indexes of its sequence."""
         scores = sequence.prefixes[tenant].scores.take(at)
-        return Depth(
+        return DepthStandings(
             tenant=np.full(len(at), self._number(tenant)),
             at=at,
             use=np.where(scores.lacking, 0, scores.use),

@@ -8,8 +8,8 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.flips import first_flip
-from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, Shared, TieBreak, join
-from fairlead_policy.exact.scoring import Measure, Scores
+from fairlead_policy.exact.ranking import EffectiveTies, Ints, Names, Ranking, Rows, TieBreak, join
+from fairlead_policy.exact.scoring import Scores, ShareMeasure
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
@@ -28,7 +28,7 @@ class TopLevelView:
         now: the instant.
     """
 
-    def __init__(self, measure: Measure, jobs: SequenceColumns, now: Micros) -> None:
+    def __init__(self, measure: ShareMeasure, jobs: SequenceColumns, now: Micros) -> None:
         self._now = now
         self._measure = measure
         self.jobs = jobs
@@ -51,7 +51,7 @@ class TopLevelView:
         columns = self.jobs.columns
         if self._is_own_order:
             return np.arange(len(columns.at))
-        return self._ranking(columns.rows).order(self._tie_of, self._shared())
+        return self._ranking(columns.rows).order(self._tie_of, self._effective_ties())
 
     def first(self, rows: Ints, count: int) -> Ints:
         """The first `count` of some rows, which ascend, in order."""
@@ -63,9 +63,10 @@ class TopLevelView:
         if len(among := ranking.likely_first(count)) < len(rows):
             likely = rows[among]
             ranking = self._ranking(all_rows.take(likely))
-        shared = self._shared()
+        effective_ties = self._effective_ties()
         order = ranking.order(
-            lambda row: self._tie_of(likely.item(row)), None if shared is None else shared.take(likely)
+            lambda row: self._tie_of(likely.item(row)),
+            None if effective_ties is None else effective_ties.take(likely),
         )
         return likely[order[:count]]
 
@@ -135,17 +136,17 @@ class TopLevelView:
     def _tie_of(self, row: int) -> TieBreak:
         return self.jobs.tenants[self._tenant.item(row)].tie_at(self.jobs.columns.at.item(row))
 
-    def _shared(self) -> Shared | None:
+    def _effective_ties(self) -> EffectiveTies | None:
         """The many jobs of sequences that count as few: which of them, numbered through all tenants."""
         served, at = self.jobs.served, self.jobs.columns.at
         if not served:
             return None
-        counted, bounds = at.copy(), self.jobs.bounds()
+        effective, bounds = at.copy(), self.jobs.bounds()
         for number, sequence in served.items():
             some = slice(bounds[number], bounds[number + 1])
-            counted[some] = sequence.effective_row[at[some]]
-        counted += self._tenant * (int(at.max(initial=0)) + 1)
-        return Shared(counted, at)
+            effective[some] = sequence.effective_row[at[some]]
+        effective += self._tenant * (int(at.max(initial=0)) + 1)
+        return EffectiveTies(effective, at)
 
     def _ranking(self, rows: Rows) -> Ranking:
         return Ranking(rows, self._measure.rules, self._measure.multipliers, self._now)
