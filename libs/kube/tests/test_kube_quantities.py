@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_kube.kinds.quantities import counted, in_base_units, nanos
+from fairlead_kube.kinds.quantities import in_base_units, kueue_count, nanos
 
 SUFFIXES: dict[str, Fraction] = {
     "n": Fraction(1, 10**9),
@@ -54,8 +54,8 @@ def ceiling(value: Fraction) -> int:
     ],
 )
 def test_values_are_rounded_up_as_apimachinery_does(text: str | float, value: int, milli: int) -> None:
-    assert counted("memory", nanos(text)) == value
-    assert counted("cpu", nanos(text)) == milli
+    assert kueue_count("memory", nanos(text)) == value
+    assert kueue_count("cpu", nanos(text)) == milli
 
 
 @pytest.mark.parametrize("text", ["-1", "-500m", "-1Ki"])
@@ -107,5 +107,5 @@ def test_any_exponent_is_read_exactly(mantissa: int, exponent: int, letter: str)
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**15))
 def test_counts_of_whole_units_are_exact(amount: int) -> None:
-    assert counted("memory", nanos(str(amount))) == amount
-    assert counted("cpu", nanos(f"{amount}m")) == amount
+    assert kueue_count("memory", nanos(str(amount))) == amount
+    assert kueue_count("cpu", nanos(f"{amount}m")) == amount

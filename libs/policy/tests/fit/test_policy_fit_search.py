@@ -12,7 +12,7 @@ from fairlead_contracts.frontend.label_requirements import LabelRequirement
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.node_table import ZoneNodes
-from fairlead_policy.fit.packing import Budget, Want, pack, take, turn_of
+from fairlead_policy.fit.packing import Budget, Want, pack, packing_rank, take
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
@@ -166,7 +166,7 @@ def brimful_cards(seed: int) -> tuple[list[CardState], list[Want]]:
                 cores=cores,
                 numa=one.numa,
             )
-    return cards, sorted(wanted, key=turn_of)
+    return cards, sorted(wanted, key=packing_rank)
 
 
 def any_order(cards: tuple[CardState, ...], wanted: tuple[Want, ...]) -> bool:

@@ -13,16 +13,18 @@ from fairlead_policy.explain.forecast_text import (
     neighbours_in_words,
     room_in_words,
 )
-from fairlead_policy.explain.foreseeing import answered_by, foresee
+from fairlead_policy.explain.shard_explanation import answer_from_order, query_shards
 from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
 def what_if_in(order: Order, position: Position) -> WhatIf:
     """The what-if of the job at this position."""
-    foreseen = answered_by(order, position, foresee(position.uid, position.tenant, order.rules, order.now))
-    assert foreseen.found is not None  # noqa: S101 # it has this position
-    return what_if_of(foreseen.found, order.rules, order.now)
+    findings = answer_from_order(
+        order, position, query_shards(position.uid, position.tenant, order.rules, order.now)
+    )
+    assert findings.found is not None  # noqa: S101 # it has this position
+    return what_if_of(findings.found, order.rules, order.now)
 
 
 def told_what_if(found: WhatIf, position: Position, rules: PoolRules, now: Micros) -> list[str]:

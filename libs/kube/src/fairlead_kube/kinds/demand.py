@@ -11,7 +11,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CARD_RESOURCES
 from fairlead_kube.kinds.objects import RawAmounts
 from fairlead_kube.kinds.pods import PodSpec, ResourceRequirements
-from fairlead_kube.kinds.quantities import counted, from_counted, in_base_units, nanos
+from fairlead_kube.kinds.quantities import from_kueue_count, in_base_units, kueue_count, nanos
 from fairlead_kube.kinds.workloads import Admission, PodSet, PodSetAssignment, Workload
 
 type Demand = dict[str, int]
@@ -168,7 +168,7 @@ def _pod_counts(spec: PodSpec, field: str) -> dict[str, int]:
             if name in _POD_LEVEL or name.startswith("hugepages-")
         }
     _add(total, _nanos(spec.overhead, f"{field}.overhead"))
-    return {resource: max(0, counted(resource, amount)) for resource, amount in total.items()}
+    return {resource: max(0, kueue_count(resource, amount)) for resource, amount in total.items()}
 
 
 def _requests(resources: ResourceRequirements, field: str) -> dict[str, int]:
@@ -181,11 +181,11 @@ def _nanos(amounts: RawAmounts | None, field: str) -> dict[str, int]:
 
 
 def _counts(amounts: RawAmounts | None, field: str) -> dict[str, int]:
-    return {name: counted(name, amount) for name, amount in _nanos(amounts, field).items()}
+    return {name: kueue_count(name, amount) for name, amount in _nanos(amounts, field).items()}
 
 
 def _based(counts: Mapping[str, int], field: str) -> Demand:
-    return {name: from_counted(name, count, field=f"{field}[{name}]") for name, count in counts.items()}
+    return {name: from_kueue_count(name, count, field=f"{field}[{name}]") for name, count in counts.items()}
 
 
 def _larger(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:

@@ -61,12 +61,12 @@ def _nanos(amount: Amount) -> int:
     return int(scaled.to_integral_value(rounding=ROUND_CEILING))
 
 
-def counted(resource: str, billionths: int) -> int:
+def kueue_count(resource: str, billionths: int) -> int:
     """The amount as Kueue counts it: millicores of `cpu`, else whole units; rounded up."""
     return -(-billionths // (_MILLI if resource == _CPU else NANO))
 
 
-def from_counted(resource: str, count: int, *, field: str = "quantity") -> int:
+def from_kueue_count(resource: str, count: int, *, field: str = "quantity") -> int:
     """Kueue's count in base units.
 
     Raises:
@@ -84,7 +84,7 @@ def in_base_units(resource: str, amount: Amount, *, field: str = "quantity") -> 
     Raises:
         FieldError: the amount is not a quantity, or more than any cluster has.
     """
-    return from_counted(resource, counted(resource, nanos(amount, field=field)), field=field)
+    return from_kueue_count(resource, kueue_count(resource, nanos(amount, field=field)), field=field)
 
 
 def readable_amounts(amounts: Mapping[str, Amount]) -> dict[str, int]:

@@ -33,7 +33,7 @@ _SHOWN = 3
 """Number of neighbours that are told, and of instants."""
 
 
-class Found(NamedTuple):
+class ExplanationFacts(NamedTuple):
     """The orders and facts that one waiting job is explained from."""
 
     position: Position
@@ -63,7 +63,7 @@ def _passable(position: Position, other: Position, rules: PoolRules, now: Micros
     return same and top_of(position) != top_of(other)
 
 
-def what_if_of(found: Found, rules: PoolRules, now: Micros) -> WhatIf:
+def what_if_of(found: ExplanationFacts, rules: PoolRules, now: Micros) -> WhatIf:
     """The explanation that was found, in the form in which people and programs read it."""
     position, around = found.position, found.around
     others = [one for one in around.nearest if _passable(position, one, rules, now)]
@@ -232,7 +232,7 @@ def _term_before_key(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm |
 # Counterfactuals -------------------------------------------------------------------------------------------------------
 
 
-def _by_ends(found: Found) -> list[Counterfactual]:
+def _by_ends(found: ExplanationFacts) -> list[Counterfactual]:
     position, breakdown, around = found.position, found.breakdown, found.around
     if breakdown is None:
         return []
@@ -313,7 +313,7 @@ def _passing(other: Position, at: Micros, *, ahead: bool) -> Counterfactual:
     )
 
 
-def _by_class(found: Found) -> list[Counterfactual]:
+def _by_class(found: ExplanationFacts) -> list[Counterfactual]:
     if not found.around.nearest:
         return []  # it is the first already
     return [

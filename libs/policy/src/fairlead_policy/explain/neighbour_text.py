@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fairlead_contracts.base.figures import MANY, percent
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import ComparedTerm, Neighbour
-from fairlead_policy.explain.held_back_text import NOT_IN_POLICY, used_up_of
+from fairlead_policy.explain.position_causes_text import NOT_IN_POLICY, used_up_of
 from fairlead_policy.rules.pool_rules import PoolRules
 
 _NO_LEAD = 5e-5

@@ -8,9 +8,9 @@ from fairlead_contracts.base.figures import MANY, amount_format, decimals, durat
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
 from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import Position, TenantShare
-from fairlead_policy.explain.held_back_text import (
-    held_back_in_words,
-    hold_back,
+from fairlead_policy.explain.position_causes_text import (
+    add_causes,
+    causes_in_words,
     infinite_in_words,
     rescaled_in_words,
 )
@@ -75,7 +75,7 @@ class Wording:
         else:
             found = [job_class, self._tag(position), self._waiting(self._now - position.submitted)]
         if position.top or position.own_rank or position.blocked:
-            found += held_back_in_words(position, self._rules, self._now)
+            found += causes_in_words(position, self._rules, self._now)
         if self._oversized:
             found += _too_large(position, self._rules.capacity)
         return found
@@ -89,7 +89,7 @@ class Wording:
             [self._waiting(now - submitted) for submitted in positions.submitted],
         )
         found = list(map(list, zip(*columns, strict=True)))
-        hold_back(found, positions, self._rules)
+        add_causes(found, positions, self._rules)
         if self._oversized:
             for told, job in zip(found, positions.jobs, strict=True):
                 told.extend(_too_large(job, self._rules.capacity))

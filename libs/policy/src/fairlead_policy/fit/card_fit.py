@@ -37,7 +37,7 @@ def _deal_unlike(
     wanted, size = wants_of(shape), len(shape.vgpus)
     while most > len(dealt):
         packed = pack(cards, wanted * most, part := budget.part(_NODE_STEPS))
-        budget.settle(part)
+        budget.absorb(part)
         if packed is not None:
             return [tuple(packed[start : start + size]) for start in range(0, len(packed), size)]
         most -= 1

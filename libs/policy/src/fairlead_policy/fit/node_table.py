@@ -9,7 +9,7 @@ from fairlead_policy.exact.ranking import Flags, Ints
 from fairlead_policy.fit.card_fit import deal_pods, pods_on_cards
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.filters import usable
-from fairlead_policy.fit.packing import Budget, Kind, kind_of, turn_of, wants_of
+from fairlead_policy.fit.packing import Budget, Kind, kind_of, packing_rank, wants_of
 from fairlead_policy.fit.shapes import PODS, FitNode, Gang
 from fairlead_policy.hami.admission import MIG, Refusal, barred
 from fairlead_policy.hami.sharing import Chosen
@@ -128,7 +128,7 @@ class ZoneNodes:
     def wholly_modelled(self) -> bool:
         """Whether a fit that is not found can be called proven: no MIG card is passed over, no turns are mixed."""
         for number, shape in enumerate(self.shapes):
-            if len({turn_of(want) for want in wants_of(shape)}) > 1:
+            if len({packing_rank(want) for want in wants_of(shape)}) > 1:
                 return False
             nodes = (
                 node

@@ -38,8 +38,8 @@ class Budget:
         """A budget of so many of its steps, or of what is left."""
         return Budget(max(min(steps, self._left), 0))
 
-    def settle(self, part: "Budget") -> None:
-        """Take what the part has spent."""
+    def absorb(self, part: "Budget") -> None:
+        """Count the steps that a part of it has taken."""
         self._left -= part.taken
         self.spent = self.spent or part.spent
 
@@ -80,8 +80,8 @@ def wants_of(shape: PodShape) -> list[Want]:
     return [Want(ask, shape.card_annotations) for ask in shape.vgpus]
 
 
-def turn_of(want: Want) -> int:
-    """The rank of a shape when all start at their best moment: this order never loses a fit.
+def packing_rank(want: Want) -> int:
+    """The order in which shapes are packed, the hardest to place first: this order never loses a fit.
 
     What needs an idle card goes before what shares it. What asks for no cores goes before those that may fill them,
     since HAMi refuses it on a card whose cores are full and they don't mind it.

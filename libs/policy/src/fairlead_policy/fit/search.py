@@ -13,7 +13,7 @@ import numpy as np
 
 from fairlead_policy.fit.filling import named
 from fairlead_policy.fit.node_table import ZoneNodes
-from fairlead_policy.fit.packing import Want, kind_of, pack, turn_of, wants_of
+from fairlead_policy.fit.packing import Want, kind_of, pack, packing_rank, wants_of
 from fairlead_policy.fit.results import PlacedPod
 
 SEARCH_NODES = 64
@@ -38,7 +38,7 @@ def search(ground: ZoneNodes) -> list[PlacedPod] | None:
 class _Search:
     def __init__(self, ground: ZoneNodes) -> None:
         self.given: list[tuple[int, DemandVector]] = []
-        self.turns = [min(map(turn_of, wants_of(shape)), default=0) for shape in ground.shapes]
+        self.turns = [min(map(packing_rank, wants_of(shape)), default=0) for shape in ground.shapes]
         self._ground = ground
         alone = np.array([ground.alone(number) for number in range(len(ground.shapes))], np.int64)
         rows = np.flatnonzero(alone.sum(axis=0)).tolist()

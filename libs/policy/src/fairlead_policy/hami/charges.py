@@ -18,7 +18,7 @@ from fairlead_policy.hami.requests import WHOLE, VgpuRequest
 _UNIT = 1000
 
 
-class _Like(msgspec.Struct, frozen=True, kw_only=True):
+class _AcceptedCards(msgspec.Struct, frozen=True, kw_only=True):
     """Sums over the cards that a pod accepts."""
 
     cards: int
@@ -43,7 +43,7 @@ class CardPool:
         every = list(cards)
         self._counted = [card for card in every if card.health and card.mode != MIG]
         self._known = self._counted or every
-        self._likes: dict[CardAnnotations, _Like] = {}
+        self._accepted_by: dict[CardAnnotations, _AcceptedCards] = {}
 
     def capacity(self, stated: Mapping[str, int]) -> dict[str, int]:
         """The pool's capacity, in base units: what it states, and else what its cards have.
@@ -69,20 +69,22 @@ class CardPool:
         A percentage of memory, and a place on a card, are those of the average card that the pod accepts. An ask for
         more than a card has weighs more than a card, so that nobody gains by asking too much.
         """
-        like = self._like(card_annotations)
-        places = like.places_alone if ask.cores == WHOLE else like.places
+        accepted = self._accepted(card_annotations)
+        places = accepted.places_alone if ask.cores == WHOLE else accepted.places
         memory = ask.count * ask.memory * _UNIT
         if not ask.memory:
-            memory = -(-ask.count * like.memory * _UNIT * ask.memory_percent // (max(like.cards, 1) * WHOLE))
+            memory = -(
+                -ask.count * accepted.memory * _UNIT * ask.memory_percent // (max(accepted.cards, 1) * WHOLE)
+            )
         return {
-            VGPUS: -(-ask.count * places // like.cards) if like.cards else ask.count * _UNIT,
+            VGPUS: -(-ask.count * places // accepted.cards) if accepted.cards else ask.count * _UNIT,
             CARD_MEMORY: memory,
             CARD_CORES: ask.count * ask.cores * _UNIT,
         }
 
-    def _like(self, card_annotations: CardAnnotations) -> _Like:
+    def _accepted(self, card_annotations: CardAnnotations) -> _AcceptedCards:
         """The cards that the pod accepts; all where it accepts none."""
-        if card_annotations not in self._likes:
+        if card_annotations not in self._accepted_by:
             accepted = [
                 card
                 for card in self._known
@@ -90,12 +92,12 @@ class CardPool:
                 and card_annotations.accept_uuid(card.uuid)
                 and card_annotations.accept_mode(card)
             ]
-            self._likes[card_annotations] = _sums(accepted or self._known)
-        return self._likes[card_annotations]
+            self._accepted_by[card_annotations] = _sums(accepted or self._known)
+        return self._accepted_by[card_annotations]
 
 
-def _sums(cards: Sequence[CardState]) -> _Like:
-    return _Like(
+def _sums(cards: Sequence[CardState]) -> _AcceptedCards:
+    return _AcceptedCards(
         cards=len(cards),
         memory=sum(card.memory for card in cards),
         places=sum(_place(card, alone=False) for card in cards),

@@ -103,11 +103,6 @@ class PoolFacts:
         """The order at an instant."""
         return Order(self.snapshot, now)
 
-    def counted(self, tenant: str) -> Mapping[str, int]:
-        """The tenant's use as it counts, in base units: what runs, and past use."""
-        tenant_queue = self.snapshot.tenant_queue(tenant)
-        return {} if tenant_queue is None else tenant_queue.counted
-
     def position(self, uid: str, now: Micros) -> Position | None:
         """The position of a job at an instant; None where it does not wait."""
         job = self.job(uid)

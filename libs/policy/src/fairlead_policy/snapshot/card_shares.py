@@ -89,7 +89,7 @@ class _Serving:
 
 
 class CardCharges:
-    """The weights of jobs in one pool whose cards are known; jobs that say the same are weighed once."""
+    """The weights of jobs in one pool whose cards are known; jobs that say the same are charged_demand once."""
 
     def __init__(self, pool: CardPool) -> None:
         self._pool = pool
@@ -120,8 +120,8 @@ class CardCharges:
         return charge
 
 
-def weighed(demand: Mapping[str, int], charge: Mapping[str, int]) -> dict[str, int]:
-    """The demand with its cards as what they weigh."""
+def charged_demand(demand: Mapping[str, int], charge: Mapping[str, int]) -> dict[str, int]:
+    """The demand, its cards replaced by their weight."""
     if not charge:
         return dict(demand)
     return {name: amount for name, amount in demand.items() if name not in _ASKED} | dict(charge)
@@ -156,4 +156,4 @@ class _Charging:
             zone_key=None if job.gang is None else job.gang.zone_key,
             annotations={} if job.gang is None else job.gang.annotations,
         )
-        return msgspec.structs.replace(job, demand=weighed(job.demand, charge), gang=gang)
+        return msgspec.structs.replace(job, demand=charged_demand(job.demand, charge), gang=gang)

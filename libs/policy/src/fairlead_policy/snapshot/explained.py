@@ -6,7 +6,7 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
-from fairlead_policy.explain.foreseeing import answered_by, explained, foresee
+from fairlead_policy.explain.shard_explanation import answer_from_order, query_shards, with_findings
 from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.snapshot.ordering import orders_of
@@ -51,6 +51,6 @@ def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation |
         level=job.level,
         waited_seconds=to_seconds(max(0, now - job.submitted)),
     )
-    foreseen = answered_by(order, position, foresee(job.uid, position.tenant, rules, now))
-    found = explained(found, foreseen, rules, now)
+    findings = answer_from_order(order, position, query_shards(job.uid, position.tenant, rules, now))
+    found = with_findings(found, findings, rules, now)
     return msgspec.structs.replace(found, reasons=waiting_in_words(found, rules, now))

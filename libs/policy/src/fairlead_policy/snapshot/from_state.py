@@ -28,7 +28,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
-from fairlead_policy.snapshot.stated_jobs import Counted, StatedJobs, counted
+from fairlead_policy.snapshot.stated_jobs import ChargedJob, StatedJobs, charged_job
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
 
 type _Queues = Mapping[tuple[str, str], QueueState]
@@ -103,7 +103,7 @@ def snapshot_of(
 def _saturated(
     pool: str,
     rules: PoolRules,
-    jobs: Iterable[Counted],
+    jobs: Iterable[ChargedJob],
     rooms: Mapping[PoolPart, FlavorRoom],
     queues: _Queues,
 ) -> list[str] | None:
@@ -123,7 +123,7 @@ def _saturated(
 
 
 def _add_missing_resources(
-    capacity: Mapping[str, dict[str, int]], jobs: Iterable[Counted], used: PastUses
+    capacity: Mapping[str, dict[str, int]], jobs: Iterable[ChargedJob], used: PastUses
 ) -> None:
     """Adds resources that jobs ask for or have used and that no cluster states: the pool has none of them."""
     for one in jobs:
@@ -135,7 +135,7 @@ def _add_missing_resources(
 
 def _counted(
     states: Mapping[str, State], queues: _Queues, rulebook: Rulebook, cards: Mapping[str, PoolCards]
-) -> list[Counted]:
+) -> list[ChargedJob]:
     """The jobs that wait or run in a queue that is stated, in an order of their own.
 
     A job that stands under two subjects counts once, as `StatedJobs` says, and so does one that another carries out.
@@ -146,11 +146,11 @@ def _counted(
         queue = queues.get((cluster, name))
         return None if queue is None else rulebook.pool_of(cluster, queue.pool)
 
-    found = (counted(job, stated, pool_of, rulebook, cards) for job in stated)
+    found = (charged_job(job, stated, pool_of, rulebook, cards) for job in stated)
     return sorted((one for one in found if one is not None), key=lambda one: (one.job.submitted, one.job.uid))
 
 
-def _tenants(jobs: Iterable[Counted], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:
+def _tenants(jobs: Iterable[ChargedJob], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:
     """Each tenant that waits or runs, or did of late. Weights are the policy's: they are changed in one place."""
     pools: dict[str, set[str]] = {}
     for one in jobs:
@@ -172,7 +172,7 @@ def _tenants(jobs: Iterable[Counted], rulebook: Rulebook, past: PastUses) -> lis
     ]
 
 
-def _names(jobs: Sequence[Counted]) -> dict[str, str]:
+def _names(jobs: Sequence[ChargedJob]) -> dict[str, str]:
     """The shortest of name, `<scope>/<name>` and uid that no other job has, by uid.
 
     A snapshot says whose a job is and not its scope: where that has another name, the job's has it, too.
@@ -183,7 +183,7 @@ def _names(jobs: Sequence[Counted]) -> dict[str, str]:
     }
 
 
-def _called(jobs: Sequence[Counted]) -> Iterator[tuple[JobState, list[str]]]:
+def _called(jobs: Sequence[ChargedJob]) -> Iterator[tuple[JobState, list[str]]]:
     for one in jobs:
         alone = [one.job.name] if one.tenant == one.job.scope else []
         yield one.job, [*alone, one.job.full_name]
@@ -239,7 +239,9 @@ def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # sai
     )
 
 
-def _running(one: Counted, names: Mapping[str, str], queues: _Queues, rulebook: Rulebook) -> SnapshotRunning:
+def _running(
+    one: ChargedJob, names: Mapping[str, str], queues: _Queues, rulebook: Rulebook
+) -> SnapshotRunning:
     job = one.job
     return SnapshotRunning(
         id=names[job.uid],
@@ -256,7 +258,7 @@ def _running(one: Counted, names: Mapping[str, str], queues: _Queues, rulebook: 
 
 
 def _waiting(
-    one: Counted,
+    one: ChargedJob,
     names: Mapping[str, str],
     queues: _Queues,
     rulebook: Rulebook,

@@ -22,7 +22,7 @@ from fairlead_contracts.snapshot.types import (
     SnapshotShape,
 )
 from fairlead_policy.hami.charges import CardPool
-from fairlead_policy.snapshot.card_shares import CardCharges, weighed
+from fairlead_policy.snapshot.card_shares import CardCharges, charged_demand
 from fairlead_policy.usage.saturation import FlavorRoom, whole_room
 
 
@@ -144,7 +144,7 @@ class PoolCards:
             charge = self._charges.charge(asking)
         except FieldError:
             return job.demand
-        return weighed(job.demand, charge) if charge else job.demand
+        return charged_demand(job.demand, charge) if charge else job.demand
 
 
 def _split_by_quota(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:

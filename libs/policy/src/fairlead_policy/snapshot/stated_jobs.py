@@ -183,8 +183,8 @@ class StatedJobs:
         return self._by_subject[subject].stamp, subject
 
 
-class Counted(msgspec.Struct, frozen=True):
-    """A job that waits or runs, where it counts and as what."""
+class ChargedJob(msgspec.Struct, frozen=True):
+    """A waiting or running job, with the pool and tenant that it counts for and the demand that it counts with."""
 
     job: JobState
     pool: str
@@ -196,14 +196,14 @@ class Counted(msgspec.Struct, frozen=True):
     """Flavor of each resource that it holds while it runs, by the same names."""
 
 
-def counted(
+def charged_job(
     job: JobState,
     jobs: StatedJobs,
     pool_of: PoolOfQueue,
     rulebook: Rulebook,
     cards: Mapping[str, PoolCards],
-) -> Counted | None:
-    """A job as it counts; None where it counts nowhere by itself.
+) -> ChargedJob | None:
+    """The job with what it counts for and with; None where it counts nowhere by itself.
 
     Args:
         job: a job whose statement holds.
@@ -218,7 +218,7 @@ def counted(
     if pool is None or jobs.carriers.count_elsewhere(job, jobs, pool_of, rulebook):
         return None
     known = cards.get(pool)
-    return Counted(
+    return ChargedJob(
         job=job,
         pool=pool,
         tenant=rulebook.tenant_of(job),

@@ -122,7 +122,7 @@ class Leaf:
         if tenant in rules.children:
             use = facts.use_below(tenant)
         else:
-            use = {} if self.tenant_queue is None else self.tenant_queue.counted
+            use = {} if self.tenant_queue is None else self.tenant_queue.counted_use
         self.use = use
         self.totals = [counted_amount(self.use.get(name, 0)) for name in rules.resources]
         self.started = 0
@@ -457,7 +457,7 @@ class _TreeBuilder:
         found = Branch(tenant, self._facts, self._measure)
         for branch in (*above, found):
             branch.add_use(self._facts.own_past(tenant), 1)
-            branch.add_use({} if tenant_queue is None else tenant_queue.counted, 1)
+            branch.add_use({} if tenant_queue is None else tenant_queue.counted_use, 1)
         for number, child in enumerate(below):
             found.children.append(self.build(child, (*path, number), (*above, found)))
             found.update_child(number, self._keys)

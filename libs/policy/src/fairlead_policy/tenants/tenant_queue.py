@@ -103,8 +103,8 @@ class TenantQueue:
         return not len(self) and not self.running and not self.past
 
     @cached_property
-    def counted(self) -> Mapping[str, int]:
-        """The parts of the tenant's share: what runs, and past use."""
+    def counted_use(self) -> Mapping[str, int]:
+        """The tenant's use as it counts, in base units: what runs, and past use."""
         return Counter(self.use) + Counter(self.past) if self.past else self.use
 
     @property
@@ -233,7 +233,7 @@ def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measu
     held, lacking = np.zeros((len(rules.resources), len(queues)), np.int64), np.zeros(len(queues), np.bool_)
     # Mostly few hold anything.
     some = [at for at, queue in enumerate(queues) if queue.held.use or queue.held.past]
-    counted = [queues[at].counted for at in some]
+    counted = [queues[at].counted_use for at in some]
     for sums, name in zip(held, rules.resources, strict=True):
         sums[some] = bounded([one.get(name, 0) for one in counted], 0, LARGEST)
     lacking[some] = [lacking_of(one, rules) is not None for one in counted]

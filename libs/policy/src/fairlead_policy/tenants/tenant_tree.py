@@ -102,7 +102,7 @@ class TenantTree:
         """The use below a tenant: what runs, and past use."""
         total = self.past_below(tenant)
         for tenant_queue in self.tenant_queues_below(tenant):
-            total.update(tenant_queue.counted)
+            total.update(tenant_queue.counted_use)
         return total
 
     def tenant_queues_below(self, tenant: str) -> Iterator[TenantQueue]:

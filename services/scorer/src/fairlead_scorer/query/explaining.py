@@ -8,7 +8,7 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_contracts.messages.questions import Explanation, ShardQuestion
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.explain.foreseeing import explained, foresee, named, standing_in
+from fairlead_policy.explain.shard_explanation import query_shards, rename_jobs, standing_in, with_findings
 from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.shares import divided_by
 from fairlead_scorer.query import words
@@ -133,11 +133,11 @@ class Explainer:
             own = await self._asker.ask(pool, "explain", question, [pool.shard_of(fact.tenant)])
             standing = standing_in(own.replies, pool.rules.top_of(fact.tenant))
             return msgspec.structs.replace(fact, standing=standing, divide_by=divided_by(pool.rules))
-        asking = foresee(fact.uid, fact.tenant, pool.rules, at)
-        foreseen, silent = await self._asker.explain(pool, asking)
-        spoken = named(foreseen, self._cache.called)
-        fact = explained(fact, foreseen, pool.rules, at)
-        told = fact if spoken == foreseen else explained(fact, spoken, pool.rules, at)
+        query = query_shards(fact.uid, fact.tenant, pool.rules, at)
+        findings, silent = await self._asker.explain(pool, query)
+        spoken = rename_jobs(findings, self._cache.called)
+        fact = with_findings(fact, findings, pool.rules, at)
+        told = fact if spoken == findings else with_findings(fact, spoken, pool.rules, at)
         if not open_names:
             fact, told = (concealed_explanation(one, fact.tenant or "") for one in (fact, told))
         reasons = waiting_in_words(told, pool.rules, at)

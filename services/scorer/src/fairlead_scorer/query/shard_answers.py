@@ -3,7 +3,7 @@
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
 from fairlead_contracts.subjects import QuestionKind
-from fairlead_policy.explain.foreseeing import with_what_if
+from fairlead_policy.explain.shard_explanation import with_what_if
 from fairlead_policy.order.merging import merge_positions
 from fairlead_scorer.state.pool import ScoredPool
 

@@ -12,7 +12,7 @@ from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.messages.questions import SHARD_REPLY, ShardQuestion, ShardReply
 from fairlead_contracts.subjects import QuestionKind
-from fairlead_policy.explain.foreseeing import Asking
+from fairlead_policy.explain.shard_explanation import ShardQuery
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.query import shard_answers
 from fairlead_scorer.state.pool import ScoredPool
@@ -64,11 +64,11 @@ class ShardAsker:
             silent=[shard for shard, reply in replies.items() if reply is None],
         )
 
-    async def explain[T](self, pool: ScoredPool, asking: Asking[T]) -> tuple[T, list[int]]:
+    async def explain[T](self, pool: ScoredPool, query: ShardQuery[T]) -> tuple[T, list[int]]:
         """Asks the owners for an explanation; returns it with the shards that were silent when all were asked."""
         silent: set[int] = set()
         try:
-            asked = next(asking)
+            asked = next(query)
             while True:
                 tenant = asked.shard_of
                 part = await self.ask(
@@ -76,7 +76,7 @@ class ShardAsker:
                 )
                 if tenant is None:
                     silent.update(part.silent)
-                asked = asking.send(part.replies)
+                asked = query.send(part.replies)
         except StopIteration as over:
             outcome: T = over.value
             return outcome, sorted(silent)

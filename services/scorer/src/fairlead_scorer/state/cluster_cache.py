@@ -25,7 +25,7 @@ from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards
-from fairlead_policy.snapshot.stated_jobs import StatedJobs, counted
+from fairlead_policy.snapshot.stated_jobs import StatedJobs, charged_job
 from fairlead_scorer.state.cluster_objects import ClusterObjects
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.name_index import NameIndex, readings_of
@@ -282,7 +282,7 @@ class ClusterCache:
     def _entry(self, job: JobState) -> JobEntry | None:
         if self.rulebook is None:
             return None
-        found = counted(job, self._jobs, self.queue_leads_to, self.rulebook, self._cards)
+        found = charged_job(job, self._jobs, self.queue_leads_to, self.rulebook, self._cards)
         if found is None:
             return None
         counts: CountedJob

@@ -54,7 +54,7 @@ def rescaled_in_words(position: Position, rules: PoolRules) -> str:
     )
 
 
-def held_back_in_words(position: Position, rules: PoolRules, now: Micros) -> Iterator[str]:
+def causes_in_words(position: Position, rules: PoolRules, now: Micros) -> Iterator[str]:
     """The effect of the levels below the top on the position, whose terms it counts by, and what it asks for that is used up."""
     for one in reversed(position.within):
         yield _below(one, rules.parents.get(one.tenant, position.top), rules)
@@ -69,7 +69,7 @@ def held_back_in_words(position: Position, rules: PoolRules, now: Micros) -> Ite
         )
 
 
-def hold_back(told: Sequence[list[str]], positions: PositionColumns, rules: PoolRules) -> None:
+def add_causes(told: Sequence[list[str]], positions: PositionColumns, rules: PoolRules) -> None:
     """Adds to the reasons of each of many jobs what holds it back."""
     for within in positions.within:
         columns = told, within.tenant, within.dominant, within.tag

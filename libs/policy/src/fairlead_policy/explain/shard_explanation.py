@@ -1,4 +1,4 @@
-"""The explanation of a waiting job, made of what shards say: which questions they are asked, and what their answers come to.
+"""The explanation of a waiting job, made of what shards say: the questions they are asked, and what their answers come to.
 
 Live, each shard's owner answers over the bus; on paper one order holds all shards, and answers at once. What asks is the
 same generator: it yields questions, is sent the answers, and returns what was found.
@@ -15,7 +15,7 @@ from fairlead_contracts.messages.explanations import Promoted
 from fairlead_contracts.messages.questions import AheadOf, Explanation, ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import (
     NEIGHBOURS,
-    Found,
+    ExplanationFacts,
     targets_of,
     what_if_of,
 )
@@ -45,26 +45,26 @@ class ShardsAsked(NamedTuple):
     shard_of: str | None = None
 
 
-type Asking[T] = Generator[ShardsAsked, Sequence[ShardReply], T]
+type ShardQuery[T] = Generator[ShardsAsked, Sequence[ShardReply], T]
 """Yields questions, is sent the replies of those shards that answered, and returns what they come to."""
 
 
-class Foreseen(NamedTuple):
-    """A waiting job as its shards know it."""
+class ShardFindings(NamedTuple):
+    """Findings of a waiting job's shards."""
 
     standing: TenantShare | None
     """The share of its top-level tenant, by which it is compared with others' jobs."""
     waiting: int
     """Number of waiting jobs in the pool."""
     ahead: Sequence[AheadOf]
-    found: Found | None
+    found: ExplanationFacts | None
     """Orders and facts that the job is explained from; None where it has no position."""
 
 
 # Asking -----------------------------------------------------------------------------------------------------------------
 
 
-def foresee(uid: str, tenant: str, rules: PoolRules, at: Micros) -> Asking[Foreseen]:
+def query_shards(uid: str, tenant: str, rules: PoolRules, at: Micros) -> ShardQuery[ShardFindings]:
     """Asks where a job stands and which changes would move it, all else being equal.
 
     Args:
@@ -77,7 +77,7 @@ def foresee(uid: str, tenant: str, rules: PoolRules, at: Micros) -> Asking[Fores
     standing = standing_in(own, rules.top_of(tenant))
     reply = next((one for one in own if one.positions), None)
     if reply is None:
-        return Foreseen(standing, 0, (), None)
+        return ShardFindings(standing, 0, (), None)
     position, promoted = reply.positions[0], reply.promoted
     all_asked = ShardQuestion(at=at, below=position, what_if=True, higher=[one.position for one in promoted])
     replies = yield ShardsAsked(all_asked)
@@ -89,11 +89,11 @@ def foresee(uid: str, tenant: str, rules: PoolRules, at: Micros) -> Asking[Fores
         (one.position.job_class, one.own + others)
         for one, others in zip(promoted, _summed(replies, len(promoted)), strict=False)
     ]
-    return Foreseen(
+    return ShardFindings(
         standing,
         sum(one.waiting for one in replies),
         most_first({line.tenant: line.jobs for one in replies for line in one.ahead}),
-        Found(position, reply.breakdown, around, targets, ends, ranks, promotions),
+        ExplanationFacts(position, reply.breakdown, around, targets, ends, ranks, promotions),
     )
 
 
@@ -104,7 +104,7 @@ def standing_in(replies: Sequence[ShardReply], tenant: str) -> TenantShare | Non
 
 def _ends(
     position: Position, targets: Sequence[Position], at: Micros
-) -> Asking[tuple[Sequence[AmountsByResource | None], Sequence[Promoted | None]]]:
+) -> ShardQuery[tuple[Sequence[AmountsByResource | None], Sequence[Promoted | None]]]:
     """Asks what of its tenant's running jobs has to end before it passes each of these; None where nobody knows.
 
     Beside it where the job would stand then, where that is told.
@@ -117,7 +117,7 @@ def _ends(
     return unknown, unknown
 
 
-def _ranks(ended: Sequence[Promoted | None], at: Micros) -> Asking[Sequence[int | None]]:
+def _ranks(ended: Sequence[Promoted | None], at: Micros) -> ShardQuery[Sequence[int | None]]:
     """Asks the ranks of positions that the job would have; None where none is told, or an owner does not count."""
     told = [one for one in ended if one is not None]
     if not told:
@@ -167,17 +167,17 @@ def with_what_if(
     )
 
 
-def answered_by[T](order: Order, position: Position | None, asking: Asking[T]) -> T:
-    """The outcome where one order holds all shards.
+def answer_from_order[T](order: Order, position: Position | None, query: ShardQuery[T]) -> T:
+    """The outcome of a query where one order holds all shards.
 
     Args:
         order: the order of the whole pool.
         position: the position of the job that is asked about.
-        asking: the generator that asks.
+        query: the questions, as a generator.
     """
     waiting = sum(order.snapshot.waiting().values())
     try:
-        asked = next(asking)
+        asked = next(query)
         while True:
             question, tenant = asked.question, asked.question.tenant
             reply = ShardReply(
@@ -189,7 +189,7 @@ def answered_by[T](order: Order, position: Position | None, asking: Asking[T]) -
                 positions=[position] if position is not None and question.uid == position.uid else [],
                 standings=[] if tenant is None else order.snapshot.standings([tenant]),
             )
-            asked = asking.send([with_what_if(reply, order, question, None)])
+            asked = query.send([with_what_if(reply, order, question, None)])
     except StopIteration as over:
         outcome: T = over.value
         return outcome
@@ -198,39 +198,39 @@ def answered_by[T](order: Order, position: Position | None, asking: Asking[T]) -
 # Telling ----------------------------------------------------------------------------------------------------------------
 
 
-def explained(fact: Explanation, foreseen: Foreseen, rules: PoolRules, at: Micros) -> Explanation:
-    """The facts of a job with what was foreseen of it.
+def with_findings(fact: Explanation, findings: ShardFindings, rules: PoolRules, at: Micros) -> Explanation:
+    """The explanation of a job with what its shards found.
 
     Args:
         fact: the job's own facts.
-        foreseen: the job as its shards know it.
+        findings: what the job's shards found.
         rules: the rules of its pool.
         at: the instant.
     """
-    fact = msgspec.structs.replace(fact, standing=foreseen.standing, divide_by=divided_by(rules))
-    found = foreseen.found
+    fact = msgspec.structs.replace(fact, standing=findings.standing, divide_by=divided_by(rules))
+    found = findings.found
     if found is None:
         return fact
     return msgspec.structs.replace(
         fact,
         position=found.position,
-        rank=sum(line.jobs for line in foreseen.ahead),
-        waiting=foreseen.waiting,
-        ahead=list(foreseen.ahead),
+        rank=sum(line.jobs for line in findings.ahead),
+        waiting=findings.waiting,
+        ahead=list(findings.ahead),
         what_if=what_if_of(found, rules, at),
     )
 
 
-def named(foreseen: Foreseen, called: Callable[[Position], Position]) -> Foreseen:
-    """The forecast with jobs under other names.
+def rename_jobs(findings: ShardFindings, called: Callable[[Position], Position]) -> ShardFindings:
+    """The findings with jobs under other names.
 
     Args:
-        foreseen: the job as its shards know it.
+        findings: what the job's shards found.
         called: a position with the names by which jobs are to be told.
     """
-    found = foreseen.found
+    found = findings.found
     if found is None:
-        return foreseen
+        return findings
     around = msgspec.structs.replace(
         found.around,
         nearest=[called(one) for one in found.around.nearest],
@@ -238,6 +238,6 @@ def named(foreseen: Foreseen, called: Callable[[Position], Position]) -> Foresee
         foremost=None if found.around.foremost is None else called(found.around.foremost),
     )
     targets = [called(one) for one in found.targets]
-    return foreseen._replace(
+    return findings._replace(
         found=found._replace(position=called(found.position), targets=targets, around=around)
     )
