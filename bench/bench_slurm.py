@@ -13,9 +13,9 @@ import aiohttp
 from bench_lines import cpu_seconds, quantile, say
 
 from fairlead_slurm.controller import CommandController
-from fairlead_slurm_bridge.statements.domains import Naming
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
-from fairlead_slurm_bridge.statements.view import SlurmContext, StatedView
+from fairlead_slurm_bridge.statements.partition_pools import Naming
+from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab, SlurmOptions
 
 ARRAYS, TASKS = 10, 1000

@@ -14,7 +14,7 @@ from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.errors import SlurmUnreachableError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob
 from fairlead_slurm_bridge.creating import Creator
-from fairlead_slurm_bridge.statements.domains import Naming
+from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
 from fairlead_testkit.builders import a_create

@@ -10,8 +10,8 @@ from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.program_ends import ProgramEndRecorder
 from fairlead_slurm_bridge.pods.runs import Runs
-from fairlead_slurm_bridge.pods.witness import Witness
 from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.slurm_builders import NOON, a_slurm_job
 
@@ -83,7 +83,7 @@ async def test_who_is_told_nothing(
     words = await hear(user=1001)
     assert words[-1] == PodEnd(1)
     assert printed(words) == b"", "another user's output is nobody's business"
-    life.beginnings.refuse(ATTEMPT, "its comment cannot be read")
+    life.starting.refuse(ATTEMPT, "its comment cannot be read")
     assert await hear() == [Said("this job cannot run: its comment cannot be read"), PodEnd(1)]
 
 
@@ -111,11 +111,11 @@ async def test_who_did_not_lead_knows_how_a_program_ended(
     runs: Runs,
 ) -> None:
     """Another bridge told a process the end; that bridge is gone, and the pod as well."""
-    witness = Witness(mirror, runs)
+    recorder = ProgramEndRecorder(mirror, runs)
     begun = msgspec.structs.replace(pod, submitted=NOON)
     for seen in (begun, over(begun, 3), None):
         show(seen)
-        witness.look()
+        recorder.record()
     slurmctld.known = a_slurm_job("7", submitted=NOON)
     assert (await hear())[-1] == PodEnd(3)
     slurmctld.known = a_slurm_job("7", submitted=NOON + 1)
@@ -126,14 +126,14 @@ async def test_who_did_not_lead_knows_how_a_program_ended(
 async def test_what_was_stopped_or_begins_anew_has_no_end(
     mirror: KubeMirror, pod: JobPod, show: ShowPod[JobPod], runs: Runs
 ) -> None:
-    witness = Witness(mirror, runs)
+    recorder = ProgramEndRecorder(mirror, runs)
     for seen in (pod, msgspec.structs.replace(over(pod, 143), leaving=True), None):
         show(seen)
-        witness.look()
+        recorder.record()
     assert not runs.knows(7), "it was asked to end"
     for seen in (over(pod, 0), None, pod):
         show(seen)
-        witness.look()
+        recorder.record()
     assert not runs.knows(7), "another bridge has begun it anew"
 
 
@@ -145,7 +145,7 @@ async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt
     hearing = asyncio.create_task(hear(stop=stop))
     async with asyncio.timeout(20):
         while not life.stands_for(ATTEMPT):
-            await life.bodies.change(1)
+            await life.processes.change(1)
         show(msgspec.structs.replace(pod, attempt=Attempt(7, 1), handed_on=True))
         stop.set()  # by Slurm, which ends the attempt that was refused
         assert (await hearing)[-1] == PodEnd(STOPPED)
@@ -159,7 +159,7 @@ async def test_who_listens_is_known_while_it_does(
     hearing = asyncio.create_task(hear())
     async with asyncio.timeout(20):
         while not life.stands_for(ATTEMPT):
-            await life.bodies.change(1)
+            await life.processes.change(1)
         hearing.cancel()
         while life.stands_for(ATTEMPT):
-            await life.bodies.change(1)
+            await life.processes.change(1)

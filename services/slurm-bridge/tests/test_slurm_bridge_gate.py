@@ -9,7 +9,7 @@ from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
-from fairlead_slurm_bridge.pods.lasting import RestartBackoff
+from fairlead_slurm_bridge.pods.state_timer import RestartBackoff
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 from fairlead_testkit.slurm_builders import a_slurm_job
 
@@ -169,15 +169,15 @@ def test_a_job_that_has_gone_back_does_not_start_again_in_the_same_second() -> N
     at = 100.0
     rests = RestartBackoff(lambda: at)
     first, second = a_slurm_job("7", restarts=1), a_slurm_job("8", restarts=1)
-    assert rests.over([first]) == []
+    assert rests.ready([first]) == []
     at = 101.0
-    assert rests.over([first, second]) == []
-    assert rests.short()
+    assert rests.ready([first, second]) == []
+    assert rests.some_soon()
     at = 102.5
-    assert rests.over([first, second]) == [first, second]
-    assert not rests.short()
+    assert rests.ready([first, second]) == [first, second]
+    assert not rests.some_soon()
     again = a_slurm_job("7", restarts=2)
-    assert rests.over([again, second]) == [second], "it has gone back once more"
-    assert rests.short()
-    assert rests.over([]) == []
-    assert not rests.short()
+    assert rests.ready([again, second]) == [second], "it has gone back once more"
+    assert rests.some_soon()
+    assert rests.ready([]) == []
+    assert not rests.some_soon()

@@ -21,16 +21,16 @@ class Nothing:
         del hook, answer, seconds
 
 
-class DeafBodies:
-    """Bodies of which none listens any more."""
+class NoProcesses:
+    """Processes of which none listens any more."""
 
-    def stand_for(self, job: int) -> bool:
+    def any_of(self, job: int) -> bool:
         del job
         return False
 
 
 class DeafFollower:
-    bodies = DeafBodies()
+    processes = NoProcesses()
 
 
 class Keeper:

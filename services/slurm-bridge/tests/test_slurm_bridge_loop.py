@@ -14,9 +14,9 @@ from fairlead_slurm.errors import RetryableSlurmError
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
-from fairlead_slurm_bridge.statements.domains import Naming
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
-from fairlead_slurm_bridge.statements.view import StatedView
+from fairlead_slurm_bridge.statements.partition_pools import Naming
+from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.beside import beside
 from fairlead_testkit.slurm_builders import GPU, a_node, a_partition, a_slurm_job, some_settings

@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_slurm_bridge.statements.domains import Naming, domains
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
-from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, traded
+from fairlead_slurm_bridge.statements.partition_pools import Naming, partition_pools
+from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, instants_by_nice
 from fairlead_slurm_bridge.statements.windows import positioned
 from fairlead_testkit.slurm_builders import GPU, NOON, SECOND, a_node, a_partition, a_slurm_job
 
 NAMING = Naming.of(GPU)
 
 
-def test_partitions_that_share_nodes_and_tier_are_one_domain() -> None:
+def test_partitions_that_share_nodes_and_tier_are_one_pool() -> None:
     partitions = [
         a_partition("a"),
         a_partition("b", is_default=True),
@@ -25,8 +25,8 @@ def test_partitions_that_share_nodes_and_tier_are_one_domain() -> None:
         a_node("n3", "b"),
         a_node("n4", "far"),
     ]
-    found = {domain.name: domain for domain in domains(partitions, nodes, NAMING)}
-    assert {name: domain.partitions for name, domain in found.items()} == {
+    found = {pool.name: pool for pool in partition_pools(partitions, nodes, NAMING)}
+    assert {name: pool.partitions for name, pool in found.items()} == {
         "b": ("a", "b"),
         "rush": ("rush",),
         "far": ("far",),
@@ -36,7 +36,9 @@ def test_partitions_that_share_nodes_and_tier_are_one_domain() -> None:
 
 
 def test_nodes_that_take_no_jobs_are_no_capacity() -> None:
-    [found] = domains([a_partition("a")], [a_node("n1", "a"), a_node("n2", "a", usable=False)], NAMING)
+    [found] = partition_pools(
+        [a_partition("a")], [a_node("n1", "a"), a_node("n2", "a", usable=False)], NAMING
+    )
     assert found.capacity[GPU] == 8000
 
 
@@ -49,7 +51,7 @@ def test_nice_sorts_within_an_account_and_moves_nobody_elses_instants(jobs: list
         WaitingTurn(uid=str(number), group=(account, "gpu", None), nice=nice, since=number)
         for number, (account, nice) in enumerate(jobs)
     ]
-    moved = traded(waiting)
+    moved = instants_by_nice(waiting)
     for account in "ab":
         mine = [job for job in waiting if job.group[0] == account]
         since = {job.uid: moved.get(job.uid, job.since) for job in mine}
@@ -59,7 +61,9 @@ def test_nice_sorts_within_an_account_and_moves_nobody_elses_instants(jobs: list
 
 
 def test_without_nice_nothing_is_traded() -> None:
-    assert not traded([WaitingTurn(uid=str(n), group=("a", "q", None), nice=3, since=n) for n in range(5)])
+    assert not instants_by_nice(
+        [WaitingTurn(uid=str(n), group=("a", "q", None), nice=3, since=n) for n in range(5)]
+    )
 
 
 def test_the_first_waiting_tasks_of_an_array_have_a_position() -> None:
@@ -76,7 +80,7 @@ def test_the_first_waiting_tasks_of_an_array_have_a_position() -> None:
 def test_tasks_of_one_array_have_one_instant_and_trade_as_many() -> None:
     tasks = [WaitingTurn(uid=f"a_{n}", group=("a", "q", None), nice=5, since=7) for n in range(3)]
     kind = WaitingTurn(uid="b", group=("a", "q", None), nice=0, since=9)
-    moved = traded([*tasks, kind])
+    moved = instants_by_nice([*tasks, kind])
     assert moved == {"b": 7, "a_0": 8, "a_1": 9, "a_2": 10}
 
 

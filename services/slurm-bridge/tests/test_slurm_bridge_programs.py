@@ -9,7 +9,7 @@ from fairlead_kube.reflector import Key
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, Word
-from fairlead_slurm_bridge.pods.forgetting import is_left, is_run_of
+from fairlead_slurm_bridge.pods.forgotten_starts import is_left, is_run_of
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.manifest import handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
@@ -100,7 +100,7 @@ async def test_a_program_does_not_begin_for_a_process_that_comes_after_its_attem
     life: PodLife,
 ) -> None:
     show(waiting)
-    await life.forgetting.hand_on(ATTEMPT, 0)
+    await life.forgotten_starts.hand_on(ATTEMPT, 0)
     assert (await hear())[-1] == PodEnd(NO_POD)
     coming = asyncio.create_task(life.programs.begin(KEY, waiting, "n1"))
     await asyncio.sleep(0)

@@ -12,7 +12,7 @@ from fairlead_kube.reflector import Key
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.following import Word
-from fairlead_slurm_bridge.pods.forgetting import is_left
+from fairlead_slurm_bridge.pods.forgotten_starts import is_left
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.manifest import digest_of, handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
@@ -63,7 +63,7 @@ def begin_again(
         show(msgspec.structs.replace(pod, began=not waits, waits=waits, submitted=NOON, digest=identity))
         if stands:
             life.runs.starts(ATTEMPT, "n1")
-            life.runs.came(ATTEMPT, "n1")
+            life.runs.reported_in(ATTEMPT, "n1")
         verdict = asyncio.create_task(life.begin(HOOK))
         await eventually(lambda: verdict.done() or life.stands_for(ATTEMPT), what="its prolog is asked")
         async with asyncio.timeout(20):
@@ -78,9 +78,9 @@ def tell_end(life: PodLife, wall: ManualClock) -> TellEnd:
 
     async def told() -> None:
         await life.end(ATTEMPT.job, ATTEMPT.restarts)
-        life.runs.told(ATTEMPT.job, "n1")
+        life.runs.slurmd_told(ATTEMPT.job, "n1")
         wall.now += 60
-        life.bodies.left(ATTEMPT)  # whoever waits for a process looks again
+        life.processes.disconnected(ATTEMPT)  # whoever waits for a process looks again
 
     return told
 
@@ -121,7 +121,7 @@ async def test_the_next_attempt_waits_until_slurmd_has_done_with_a_forgotten_pro
     await eventually(lambda: handed_to(Attempt(7, 1), NOON) in api.patches, what="it takes its pod over")
     done, _ = await asyncio.wait((following,), timeout=0.5)
     assert not done
-    life.runs.told(ATTEMPT.job, "n1")
+    life.runs.slurmd_told(ATTEMPT.job, "n1")
     wall.now += 60
     async with asyncio.timeout(20):
         assert (await following).kind == "adopted"
@@ -171,4 +171,4 @@ async def test_a_program_goes_on_where_the_prolog_is_killed_that_would_have_said
     async with begin_again() as beginning:
         beginning.cancel()
         await eventually(lambda: api.patches == [HANDED_ON], what="its pod is handed on")
-    assert life.beginnings.short == {ATTEMPT.job: None}, "its job is woken once it is back"
+    assert life.starting.short == {ATTEMPT.job: None}, "its job is woken once it is back"

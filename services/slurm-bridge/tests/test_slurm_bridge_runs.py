@@ -1,8 +1,8 @@
 """The memory of programs' ends and of their nodes, where slurmctld has forgotten them."""
 
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.pods.lasting import Lasting
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
+from fairlead_slurm_bridge.pods.state_timer import StateTimer
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.slurm_builders import NOON, SECOND
 
@@ -79,17 +79,17 @@ def test_how_the_program_of_an_attempt_without_a_pod_has_ended(store: Submission
 
 def test_a_node_holds_a_job_until_slurmd_there_was_told_its_end(store: SubmissionStore) -> None:
     runs = runs_of(store)
-    assert runs.stand(FIRST, "n1") is None
+    assert runs.held_node(FIRST, "n1") is None
     runs.starts(FIRST, "n1")
-    runs.came(FIRST, "n1")
+    runs.reported_in(FIRST, "n1")
     again = runs_of(store)
-    found = again.stand(FIRST, "n1")
+    found = again.held_node(FIRST, "n1")
     assert found is not None
-    assert found.came
-    assert again.stand(FIRST, "n2") is None
-    assert again.stand(SECOND_ONE, "n1") is None, "slurmctld ends an attempt before it begins the next"
-    again.told(7, "n1")
-    assert runs_of(store).stand(FIRST, "n1") is None
+    assert found.reported_in
+    assert again.held_node(FIRST, "n2") is None
+    assert again.held_node(SECOND_ONE, "n1") is None, "slurmctld ends an attempt before it begins the next"
+    again.slurmd_told(7, "n1")
+    assert runs_of(store).held_node(FIRST, "n1") is None
 
 
 def test_a_later_attempt_waits_until_slurmd_was_told_the_end_of_one_that_was_refused(
@@ -97,14 +97,14 @@ def test_a_later_attempt_waits_until_slurmd_was_told_the_end_of_one_that_was_ref
 ) -> None:
     runs = runs_of(store)
     runs.starts(FIRST, "n1")
-    assert not runs.untold(FIRST, "n1"), "it is its own"
+    assert not runs.slurmd_untold(FIRST, "n1"), "it is its own"
     runs.refused(FIRST, "n1")
     again = runs_of(store)
-    assert again.untold(SECOND_ONE, "n1")
-    assert not again.untold(SECOND_ONE, "n2")
-    again.told(7, "n1")
+    assert again.slurmd_untold(SECOND_ONE, "n1")
+    assert not again.slurmd_untold(SECOND_ONE, "n2")
+    again.slurmd_told(7, "n1")
     again.refused(FIRST, "n1")
-    assert not runs_of(store).untold(SECOND_ONE, "n1"), "it was told while the program was handed on"
+    assert not runs_of(store).slurmd_untold(SECOND_ONE, "n1"), "it was told while the program was handed on"
 
 
 def test_a_job_rests_until_the_second_in_which_slurmd_was_told_its_end_is_over(
@@ -112,44 +112,44 @@ def test_a_job_rests_until_the_second_in_which_slurmd_was_told_its_end_is_over(
 ) -> None:
     now = [100.0]
     runs = Runs(store, lambda: now[0])
-    assert runs.rest(7) == 0.0
-    runs.told(7, "n1")
-    assert (runs.rest(7), runs.rest(8)) == (1.5, 0.0)
+    assert runs.rest_seconds(7) == 0.0
+    runs.slurmd_told(7, "n1")
+    assert (runs.rest_seconds(7), runs.rest_seconds(8)) == (1.5, 0.0)
     now[0] = 40.0
-    assert runs.rest(7) == 1.5, "a clock that was set back stops no job"
+    assert runs.rest_seconds(7) == 1.5, "a clock that was set back stops no job"
     now[0] = 101.25
-    assert runs.rest(7) == 0.25
+    assert runs.rest_seconds(7) == 0.25
     now[0] = 102.0
-    assert runs.rest(7) == 0.0
+    assert runs.rest_seconds(7) == 0.0
 
 
 def test_an_attempt_that_was_refused_lets_the_next_one_start(store: SubmissionStore) -> None:
     runs = runs_of(store)
     later = Attempt(7, 3)
     runs.starts(later, "n1")
-    assert runs.stand(SECOND_ONE, "n1") is not None
+    assert runs.held_node(SECOND_ONE, "n1") is not None
     runs.refused(SECOND_ONE, "n1")
-    assert runs.stand(SECOND_ONE, "n1") is not None, "slurmctld may be killed once more"
-    assert runs.stand(Attempt(7, 2), "n1") is None
+    assert runs.held_node(SECOND_ONE, "n1") is not None, "slurmctld may be killed once more"
+    assert runs.held_node(Attempt(7, 2), "n1") is None
 
 
 def test_what_a_process_says_of_its_node_does_not_pile_up(store: SubmissionStore) -> None:
     runs = runs_of(store)
     for number in range(5):
-        runs.came(FIRST, f"made-up-{number}")
-    assert [stand.node for stand in store.stands()] == ["made-up-0"]
+        runs.reported_in(FIRST, f"made-up-{number}")
+    assert [held.node for held in store.held_nodes()] == ["made-up-0"]
 
 
 def test_silence_counts_only_while_it_is_looked() -> None:
     now = 0.0
-    silence = Lasting(10, lambda: now)
-    assert silence.lasted([FIRST, SECOND_ONE]) == []
+    silence = StateTimer(10, lambda: now)
+    assert silence.elapsed([FIRST, SECOND_ONE]) == []
     now = 11.0
-    assert silence.lasted([FIRST]) == [FIRST]
-    silence.interrupted()  # another bridge led, and knows who asked there
+    assert silence.elapsed([FIRST]) == [FIRST]
+    silence.reset()  # another bridge led, and knows who asked there
     now = 30.0
-    assert silence.lasted([FIRST, SECOND_ONE]) == []
+    assert silence.elapsed([FIRST, SECOND_ONE]) == []
     now = 39.0
-    assert silence.lasted([SECOND_ONE]) == []
+    assert silence.elapsed([SECOND_ONE]) == []
     now = 41.0
-    assert silence.lasted([FIRST, SECOND_ONE]) == [SECOND_ONE], "one of them has asked in between"
+    assert silence.elapsed([FIRST, SECOND_ONE]) == [SECOND_ONE], "one of them has asked in between"

@@ -19,9 +19,9 @@ from fairlead_contracts.messages.state import (
     task_uid,
 )
 from fairlead_slurm import SlurmJob
-from fairlead_slurm_bridge.statements.domains import Naming
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
-from fairlead_slurm_bridge.statements.view import SlurmContext, StatedView
+from fairlead_slurm_bridge.statements.partition_pools import Naming
+from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
 from fairlead_testkit.slurm_builders import (
     GPU,
     NOON,

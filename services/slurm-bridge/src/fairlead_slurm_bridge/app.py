@@ -34,9 +34,9 @@ from fairlead_slurm_bridge.gating import Gate, gate
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
-from fairlead_slurm_bridge.statements.domains import Naming
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
-from fairlead_slurm_bridge.statements.view import StatedView
+from fairlead_slurm_bridge.statements.partition_pools import Naming
+from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
 
 ROLE = "watcher"

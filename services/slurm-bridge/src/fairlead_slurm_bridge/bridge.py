@@ -31,7 +31,7 @@ from fairlead_slurm.ladder import UNLABELLED
 from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
-from fairlead_slurm_bridge.statements.view import StatedView
+from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
 
 BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge has no submitting helper (--submit-socket)"

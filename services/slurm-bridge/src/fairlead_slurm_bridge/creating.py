@@ -16,7 +16,7 @@ from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.errors import RetryableSlurmError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob, submission_mark
 from fairlead_slurm.submitting.batch_job import sbatch_words
-from fairlead_slurm_bridge.statements.domains import Naming
+from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.store import SubmissionStore, SubmittedJob
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
 

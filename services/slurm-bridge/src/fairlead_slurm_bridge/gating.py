@@ -28,12 +28,12 @@ from fairlead_slurm_bridge.pods.keeping import ResultKeeper
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.program_ends import ProgramEndRecorder
 from fairlead_slurm_bridge.pods.results import ResultRules
 from fairlead_slurm_bridge.pods.resuming import NodeResumer
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.sweeping import Sweeper
 from fairlead_slurm_bridge.pods.tokens import TokenKeeper
-from fairlead_slurm_bridge.pods.witness import Witness
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 from fairlead_slurm_bridge.store import SubmissionStore
 
@@ -81,7 +81,7 @@ class Gate:
             partition=partition,
             times=times,
         )
-        self._witness = Witness(self._mirror, runs)
+        self._end_recorder = ProgramEndRecorder(self._mirror, runs)
         self._follower = PodFollower(client, self._mirror, self._life)
         self._keeper = ResultKeeper(client, self._mirror)
         self._licence = _licence(settings, conf)
@@ -126,7 +126,7 @@ class Gate:
             hint=hint,
         )
         tasks.start("mirror of Kubernetes", self._mirror.run())
-        tasks.start("witness of programs' ends", self._witness.run())
+        tasks.start("recorder of programs' ends", self._end_recorder.run())
         tasks.start("checks", checks.keep_current())
         tasks.start("hooks", server.run())
         tasks.start("sweeper", sweeper.run())

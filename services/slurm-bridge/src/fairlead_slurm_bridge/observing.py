@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fairlead_slurm import Reading
 from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import SlurmError
-from fairlead_slurm_bridge.statements.view import SlurmContext
+from fairlead_slurm_bridge.statements.stated_view import SlurmContext
 
 SURROUNDINGS_SECONDS = 10.0
 """Seconds between two readings of nodes, partitions, accounts and settings."""

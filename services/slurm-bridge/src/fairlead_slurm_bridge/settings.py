@@ -59,7 +59,7 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     pods_partition: str | None = None
     """Partition whose jobs run as pods, behind the gate; by default none does."""
     hooks_socket: str = "/run/fairlead/slurm-gate.sock"
-    """Path of the Unix socket at which Slurm's hooks and the bodies of jobs ask."""
+    """Path of the Unix socket at which Slurm's hooks and jobs' processes ask."""
     hooks_listen: str | None = None
     """`HOST:PORT` at which hooks on other hosts ask over TLS, beside the socket; by default none can."""
     hooks_tls_cert: str | None = None

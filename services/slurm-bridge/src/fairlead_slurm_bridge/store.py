@@ -1,7 +1,7 @@
 """The bridge's memory of what Slurm forgets: one SQLite file.
 
 A requeue gives a job a new submit time, so its age would be lost. Kept is, of each job, when it was first submitted; of jobs
-that run as pods how they ended and where they stand; and of admitters the highest epoch that was obeyed.
+that run as pods how they ended and which nodes they hold; and of admitters the highest epoch that was obeyed.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm_bridge.errors import SubmissionStoreError
-from fairlead_slurm_bridge.pods.runs import EndedProgram, Stand
+from fairlead_slurm_bridge.pods.runs import EndedProgram, HeldNode
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -40,8 +40,8 @@ _KEPT_SECONDS = 30 * 86_400.0
 _KEPT_RUN_SECONDS = 86_400.0
 """Seconds for which an ended program is kept: a slurmctld restored from yesterday's state is another's
 affair."""
-_KEPT_STAND_SECONDS = 60 * 86_400.0
-"""Seconds for which a stand is kept: a process may stand on its node for as long as its job may run."""
+_KEPT_HELD_NODE_SECONDS = 60 * 86_400.0
+"""Seconds for which a held node is kept: a process may be on its node for as long as its job may run."""
 _DIGEST_SHOWN = 16
 """Characters of a digest that are compared: a job's comment has no more."""
 
@@ -149,19 +149,22 @@ class SubmissionStore:
         """Forget the last run of a job, which runs anew."""
         self._write("DELETE FROM runs WHERE job = ?", (job,))
 
-    def stands(self) -> list[Stand]:
+    def held_nodes(self) -> list[HeldNode]:
         """Nodes that may hold a job, the oldest first."""
         rows = self._rows("SELECT job, node, restarts, came FROM stands ORDER BY at")
-        return [Stand(job=job, node=node, restarts=count, came=bool(came)) for job, node, count, came in rows]
+        return [
+            HeldNode(job=job, node=node, restarts=count, reported_in=bool(came))
+            for job, node, count, came in rows
+        ]
 
-    def keep_stand(self, stand: Stand, at: float) -> None:
-        """Keep a stand from that wall second on; those that are older than any job may run go."""
-        values = (*msgspec.structs.astuple(stand), at)
+    def keep_held_node(self, held: HeldNode, at: float) -> None:
+        """Keep a held node from that wall second on; those that are older than any job may run go."""
+        values = (*msgspec.structs.astuple(held), at)
         self._write("INSERT OR REPLACE INTO stands VALUES (?, ?, ?, ?, ?)", values)
-        self._write("DELETE FROM stands WHERE at < ?", (at - _KEPT_STAND_SECONDS,))
+        self._write("DELETE FROM stands WHERE at < ?", (at - _KEPT_HELD_NODE_SECONDS,))
 
-    def forget_stand(self, job: int, node: str) -> None:
-        """Forget a stand that the job holds no more."""
+    def forget_held_node(self, job: int, node: str) -> None:
+        """Forget a node that the job holds no more."""
         self._write("DELETE FROM stands WHERE job = ? AND node = ?", (job, node))
 
     def _write(self, statement: str, values: Sequence[object]) -> None:

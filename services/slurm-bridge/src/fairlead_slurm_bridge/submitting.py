@@ -7,7 +7,7 @@ from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.frontend.verbs import CreateJob
 from fairlead_slurm.submitting import BatchJob, SubmissionMark
 from fairlead_slurm.submitting.batch_job import script_of
-from fairlead_slurm_bridge.statements.domains import Naming
+from fairlead_slurm_bridge.statements.partition_pools import Naming
 
 _THOUSANDTHS = 1000
 _MEBI = 1024**2

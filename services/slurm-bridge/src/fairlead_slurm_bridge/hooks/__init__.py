@@ -1,1 +1,1 @@
-"""The gate that Slurm's hooks and the bodies of jobs ask: a socket on slurmctld's host, and its words."""
+"""The gate that Slurm's hooks and jobs' processes ask: a socket on slurmctld's host, and its messages."""

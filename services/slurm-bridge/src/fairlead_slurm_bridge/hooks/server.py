@@ -1,4 +1,4 @@
-"""The socket at which hooks and bodies ask. The kernel, not their words, says who asks."""
+"""The socket at which hooks and jobs' processes ask. The kernel, not their words, says who asks."""
 
 import asyncio
 import contextlib
@@ -16,9 +16,9 @@ import structlog
 from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.hooks import words
+from fairlead_slurm_bridge.hooks import messages
+from fairlead_slurm_bridge.hooks.messages import LATER, REQUEST, Request
 from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsEndpoint
-from fairlead_slurm_bridge.hooks.words import LATER, REQUEST, Request
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.pods.following import PodEnd, PodFollower, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
@@ -57,7 +57,7 @@ class HookServer:
     Args:
         path: path of the socket.
         life: makes pods and takes them away.
-        follower: follows pods for the bodies of jobs.
+        follower: follows pods for jobs' processes.
         keeper: finds what pods leave behind.
         checker: looks at jobs that are being submitted.
         trusted: Unix users who may be Slurm's daemons.
@@ -94,7 +94,7 @@ class HookServer:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Serve until cancelled. Users' bodies ask here too, so anybody may connect."""
+        """Serve until cancelled. Users' processes ask here too, so anybody may connect."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
@@ -147,13 +147,13 @@ class HookServer:
             await self._body(request, user, reader, writer)
             return "followed"
         if user not in self._trusted:
-            writer.write(words.said("only Slurm's own daemons may ask that") + words.ended(REQUEUE))
+            writer.write(messages.said("only Slurm's own daemons may ask that") + messages.ended(REQUEUE))
             return "denied"
         self._hint()
         if request.hook == SUBMIT:  # the same on each bridge: it takes no room
             return await self._submit(request, writer)
         if why is not None and (why := await self._why_not_soon()) is not None:
-            writer.write(words.said(why) + words.ended(REQUEUE))
+            writer.write(messages.said(why) + messages.ended(REQUEUE))
             return "away"
         decide = self._prolog if request.hook == PROLOG else self._epilog
         return await decide(request, reader, writer)
@@ -174,8 +174,8 @@ class HookServer:
         if verdict is None:
             return "gone"
         if verdict.why:
-            writer.write(words.said(verdict.why))
-        writer.write(words.ended(verdict.code))
+            writer.write(messages.said(verdict.why))
+        writer.write(messages.ended(verdict.code))
         self._log.info(
             "prolog_answered", job=request.env.get("SLURM_JOB_ID"), answer=verdict.kind, why=verdict.why
         )
@@ -190,9 +190,9 @@ class HookServer:
             self._log.warning("batch_job_not_checked", error=str(error))
             remarks = []
         for one in sorted(remarks, key=lambda one: not one.refused):
-            writer.write(words.said(one.says))
+            writer.write(messages.said(one.says))
         refused = any(one.refused for one in remarks)
-        writer.write(words.ended(REQUEUE if refused else START))
+        writer.write(messages.ended(REQUEUE if refused else START))
         return "refused" if refused else "taken"
 
     async def _epilog(
@@ -202,7 +202,7 @@ class HookServer:
         count = request.env.get("SLURM_JOB_RESTART_COUNT")
         restarts = int(count) if count is not None else None
         if request.hook == EPILOG_SLURMCTLD and self._is_left_to_slurmd(number):
-            writer.write(words.ended(START))
+            writer.write(messages.ended(START))
             return "left"
         if request.hook == EPILOG and not await self._keep(request, number, reader, writer):
             return "gone"
@@ -211,18 +211,18 @@ class HookServer:
         except SlurmError as error:
             left = str(error)
         if request.hook == EPILOG:
-            self._life.runs.told(number, request.env.get("SLURMD_NODENAME", ""))
+            self._life.runs.slurmd_told(number, request.env.get("SLURMD_NODENAME", ""))
         if left:
-            writer.write(words.said(left))
-        writer.write(words.ended(START))
+            writer.write(messages.said(left))
+        writer.write(messages.ended(START))
         return "left" if left else "gone"
 
     def _is_left_to_slurmd(self, number: int) -> bool:
-        """Whether slurmd's epilog takes the job's pod away: its body runs still, or it left results to move.
+        """Whether slurmd's epilog takes the job's pod away: its process runs still, or it left results to move.
 
         Slurm runs both epilogs at once. Where slurmctld's came first and took the pod away, its results were not moved.
         """
-        return self._follower.bodies.stand_for(number) or bool(self._keeper.plans(number))
+        return self._follower.processes.any_of(number) or bool(self._keeper.plans(number))
 
     async def _keep(
         self, request: Request, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -232,11 +232,11 @@ class HookServer:
             if not request.results:
                 self._log.warning("results_not_moved", job=number, why="the hooks are older than this bridge")
                 continue
-            writer.write(words.results(plan, summary(key, pod, datetime.now(UTC))))
+            writer.write(messages.results(plan, summary(key, pod, datetime.now(UTC))))
             async for piece in self._keeper.output(key):
-                writer.write(words.output(piece))
+                writer.write(messages.output(piece))
                 await writer.drain()
-            writer.write(words.output(b""))
+            writer.write(messages.output(b""))
             answer = await reader.readline()
             if not answer:
                 return False
@@ -275,11 +275,11 @@ class HookServer:
 def _spoken(word: Word) -> bytes:
     match word:
         case Said(text=text):
-            return words.said(text)
+            return messages.said(text)
         case PodOutput(piece=piece):
-            return words.output(piece)
+            return messages.output(piece)
         case PodEnd(code=code):
-            return words.ended(code)
+            return messages.ended(code)
 
 
 def _user(writer: asyncio.StreamWriter) -> int:
@@ -300,7 +300,7 @@ def _name_of(user: int | None) -> str:
 
 
 async def _until_told(reader: asyncio.StreamReader, stop: asyncio.Event) -> None:
-    """Read until the body has gone; set `stop` once it says that it is told to end."""
+    """Read until the process has gone; set `stop` once it says that it is told to end."""
     while line := await reader.readline():
         if LATER.decode(line).stop:
             stop.set()

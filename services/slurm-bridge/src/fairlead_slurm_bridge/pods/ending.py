@@ -12,10 +12,10 @@ from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.beginnings import Beginnings
-from fairlead_slurm_bridge.pods.forgetting import SlurmctldJobs, is_left
+from fairlead_slurm_bridge.pods.forgotten_starts import SlurmctldJobs, is_left
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import LOOK_SECONDS, KubeMirror
+from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
 from fairlead_slurm_bridge.pods.verdicts import is_over
 
 _CLAIM_LOOK_SECONDS = 0.5
@@ -32,7 +32,7 @@ class PodEnding:
         client: calls Kubernetes.
         mirror: shows nodes and pods of Kubernetes.
         rules: rules of the site.
-        beginnings: knows which attempts begin now.
+        starting: knows which attempts begin now.
         gone_seconds: longest time from the order to end a pod until it is really gone.
     """
 
@@ -42,7 +42,7 @@ class PodEnding:
         client: KubeClient,
         mirror: KubeMirror,
         rules: PodRules,
-        beginnings: Beginnings,
+        starting: StartingAttempts,
         *,
         gone_seconds: float,
     ) -> None:
@@ -50,7 +50,7 @@ class PodEnding:
         self._client = client
         self._mirror = mirror
         self._rules = rules
-        self._beginnings = beginnings
+        self._starting = starting
         self._gone_seconds = gone_seconds
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -66,9 +66,9 @@ class PodEnding:
         """
         ending: set[Key] = set()
         claims: set[Key] = set()
-        async with self._beginnings.turn(number):
+        async with self._starting.turn(number):
             job = await self._jobs.job(number)
-            self._beginnings.ends(number, job)
+            self._starting.ends(number, job)
             for key, pod in self._mirror.of_job(number).items():
                 if is_left(pod, job, completing=True):
                     if not pod.leaving:

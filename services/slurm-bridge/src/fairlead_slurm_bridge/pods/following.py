@@ -1,4 +1,4 @@
-"""A pod as the body of its job follows it: its output, piece by piece, and its exit code."""
+"""A pod as the process of its job follows it: its output, piece by piece, and its exit code."""
 
 import asyncio
 import contextlib
@@ -12,13 +12,13 @@ from fairlead_kube.reflector import Key
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
-from fairlead_slurm_bridge.pods.bodies import Bodies
+from fairlead_slurm_bridge.pods.job_processes import JobProcesses
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.witness import code_of, saw_end
+from fairlead_slurm_bridge.pods.program_ends import code_of, saw_end
 
 NO_POD = 75
-"""Exit code of a body without a pod: RequeueExit in slurm.conf puts its job back into the queue."""
+"""Exit code of a process without a pod: RequeueExit in slurm.conf puts its job back into the queue."""
 STOPPED = 143
 """Exit code, 128 and SIGTERM, for a pod that was asked to end, and went before it said how."""
 _FAILED = 1
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 1.0
 _LAST_OUTPUT_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
 _QUEUE = 16
-"""Number of pieces of output on their way at a time: a body that reads slowly holds the pod's output back,
+"""Number of pieces of output on their way at a time: a process that reads slowly holds the pod's output back,
 not memory."""
 
 
@@ -52,7 +52,7 @@ type Word = Said | PodOutput | PodEnd
 
 
 class PodFollower:
-    """A follower of pods, for the bodies of jobs.
+    """A follower of pods, for jobs' processes.
 
     Args:
         client: calls Kubernetes.
@@ -66,24 +66,24 @@ class PodFollower:
         self._life = life
 
     @property
-    def bodies(self) -> Bodies:
-        """The bodies that follow a pod now."""
-        return self._life.bodies
+    def processes(self) -> JobProcesses:
+        """The processes that follow a pod now."""
+        return self._life.processes
 
     async def follow(
         self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event, *, node: str = ""
     ) -> AsyncGenerator[Word]:
-        """Tell the body of an attempt all that happens to its pod, to the end.
+        """Tell the process of an attempt all that happens to its pod, to the end.
 
         Args:
-            attempt: the attempt that the body stands for.
+            attempt: the attempt whose process asks.
             user: Unix user who asks: only the job's own and root are told anything.
-            skip: bytes of output that the body has printed already.
+            skip: bytes of output that the process has printed already.
             stop: set when the pod shall end.
-            node: node on which the body stands.
+            node: node on which the process runs.
         """
-        if attempt in self._life.beginnings.refusals:
-            yield Said(f"this job cannot run: {self._life.beginnings.refusals[attempt]}")
+        if attempt in self._life.starting.refusals:
+            yield Said(f"this job cannot run: {self._life.starting.refusals[attempt]}")
             yield PodEnd(_FAILED)
             return
         again = self._life.runs.code_again(attempt)
@@ -101,17 +101,17 @@ class PodFollower:
             yield Said("this is another user's job")
             yield PodEnd(_FAILED)
             return
-        self._life.bodies.came(attempt)
+        self._life.processes.connected(attempt)
         try:
             async for word in self._told(key, pod, skip, stop, node):
                 yield word
         finally:
-            self._life.bodies.left(attempt)
+            self._life.processes.disconnected(attempt)
 
     async def _without_pod(self, attempt: Attempt) -> list[Word]:
-        """The words to a body without a pod; none where slurmctld does not answer, so that it asks again."""
+        """The words to a process without a pod; none where slurmctld does not answer, so that it asks again."""
         try:
-            code = await self._life.forgetting.code_of(attempt)
+            code = await self._life.forgotten_starts.code_of(attempt)
         except SlurmError:
             return []
         if code is not None:

@@ -3,8 +3,8 @@
 Everything is done by its name, so that doing it again is harmless: slurmctld starts a prolog anew after a restart, hooks are
 killed at any moment, and so is this process. What it remembers by itself is only what may be lost.
 
-`prologs` begins that life, `making` has the pod made, `programs` lets its program begin, `ending` takes it away; `beginnings` is
-what they know together of attempts that begin.
+`prologs` begins that life, `pod_maker` has the pod made, `programs` lets its program begin, `ending` takes it away; `starting_attempts`
+is what they know together of attempts that begin.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ import msgspec
 
 from fairlead_kube.client import KubeClient
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.pods.beginnings import Beginnings
-from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.ending import PodEnding
-from fairlead_slurm_bridge.pods.forgetting import Forgetting, SlurmctldJobs
-from fairlead_slurm_bridge.pods.making import PodMaker
+from fairlead_slurm_bridge.pods.forgotten_starts import ForgottenStarts, SlurmctldJobs
+from fairlead_slurm_bridge.pods.job_processes import JobProcesses
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.pod_maker import PodMaker
 from fairlead_slurm_bridge.pods.programs import WaitingPrograms
 from fairlead_slurm_bridge.pods.prologs import Prologs
 from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
 from fairlead_slurm_bridge.pods.verdicts import PrologVerdict
 
 
@@ -62,26 +62,26 @@ class PodLife:
         times: Times,
     ) -> None:
         self.runs = runs
-        self.bodies = Bodies()
-        self.beginnings = Beginnings()
-        self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
+        self.processes = JobProcesses()
+        self.starting = StartingAttempts()
+        self.forgotten_starts = ForgottenStarts(jobs, client, mirror, self.processes, runs)
         self.programs = WaitingPrograms(client, mirror, runs)
-        self.ending = PodEnding(jobs, client, mirror, rules, self.beginnings, gone_seconds=times.gone)
+        self.ending = PodEnding(jobs, client, mirror, rules, self.starting, gone_seconds=times.gone)
         maker = PodMaker(
             jobs,
             client,
             mirror,
             rules,
             runs,
-            beginnings=self.beginnings,
-            forgetting=self.forgetting,
+            starting=self.starting,
+            forgotten_starts=self.forgotten_starts,
             ending=self.ending,
         )
         self._prologs = Prologs(
             mirror,
             runs,
-            beginnings=self.beginnings,
-            forgetting=self.forgetting,
+            starting=self.starting,
+            forgotten_starts=self.forgotten_starts,
             maker=maker,
             ending=self.ending,
             partition=partition,
@@ -107,8 +107,8 @@ class PodLife:
 
     def stands_for(self, attempt: Attempt) -> bool:
         """Whether a prolog of this attempt is being answered, or its process listens."""
-        return attempt in self.beginnings or attempt in self.bodies.listening
+        return attempt in self.starting or attempt in self.processes.listening
 
     def stands_for_job(self, attempt: Attempt) -> bool:
         """Whether a prolog of this attempt is being answered, or a process of any attempt of its job listens."""
-        return attempt in self.beginnings or self.bodies.stand_for(attempt.job)
+        return attempt in self.starting or self.processes.any_of(attempt.job)

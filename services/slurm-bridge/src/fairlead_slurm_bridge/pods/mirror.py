@@ -17,7 +17,7 @@ from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import CapacityCache
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, bare_node, pod_facts
-from fairlead_slurm_bridge.pods.news import News
+from fairlead_slurm_bridge.pods.change_signal import ChangeSignal
 
 LOOK_SECONDS = 2.0
 """Seconds after which whoever waits for a pod looks at it again, also when nothing is heard of it."""
@@ -44,7 +44,7 @@ class KubeMirror:
         """UIDs of pods of which Kubernetes may not have told yet what it was asked for: see `begins` and
         `leaving`."""
         self._wake = asyncio.Event()
-        self._news = News()
+        self._changed = ChangeSignal()
         self._nodes = Reflector[Node, FitNode](
             client,
             NODES,
@@ -87,7 +87,7 @@ class KubeMirror:
 
     async def change(self, seconds: float) -> None:
         """Return when anything has changed, or the time is over."""
-        await self._news.wait(seconds)
+        await self._changed.wait(seconds)
 
     def begins(self, key: Key) -> None:
         """Count a pod's program as begun before Kubernetes is asked for that: nobody takes it for waiting."""
@@ -121,7 +121,7 @@ class KubeMirror:
             self.capacity.node(key.name, node)
         for key, facts in self._all_pods.take().changed.items():
             self._take(key, facts)
-        self._news.tell()
+        self._changed.notify()
 
     def _take(self, key: Key, facts: PodFacts | None) -> None:
         job = None if facts is None else facts.job

@@ -33,7 +33,7 @@ class WaitingPrograms:
 
     async def begin(self, key: Key, pod: JobPod, node: str) -> None:
         """Let a program begin, as its attempt's process has come: the pod is of this attempt alone."""
-        self._runs.came(pod.attempt, node)
+        self._runs.reported_in(pod.attempt, node)
         while (now := self._mirror.pods.get(key)) is not None and now.uid == pod.uid:
             if now.leaving or now.over or (now.began and not now.waits):
                 return

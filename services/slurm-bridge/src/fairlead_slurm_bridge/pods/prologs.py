@@ -16,12 +16,12 @@ from fairlead_slurm.errors import PodCommentError, SlurmError
 from fairlead_slurm_bridge.errors import NotPreparedError, PodRefusedError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.beginnings import Beginnings
 from fairlead_slurm_bridge.pods.ending import PodEnding
-from fairlead_slurm_bridge.pods.forgetting import Forgetting, node_of
-from fairlead_slurm_bridge.pods.making import PodMaker
+from fairlead_slurm_bridge.pods.forgotten_starts import ForgottenStarts, node_of
 from fairlead_slurm_bridge.pods.mirror import LOOK_SECONDS, KubeMirror
+from fairlead_slurm_bridge.pods.pod_maker import PodMaker
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
+from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 
 _TOLD_SECONDS = 30.0
@@ -45,8 +45,8 @@ class Prologs:
     Args:
         mirror: shows nodes and pods of Kubernetes.
         runs: remembers the nodes on which attempts start.
-        beginnings: hears which prologs are being answered.
-        forgetting: knows what slurmctld has forgotten.
+        starting: hears which prologs are being answered.
+        forgotten_starts: knows which starts slurmctld has forgotten.
         maker: makes pods.
         ending: takes pods away that are not ready in time.
         partition: the partition whose jobs run as pods.
@@ -59,8 +59,8 @@ class Prologs:
         mirror: KubeMirror,
         runs: Runs,
         *,
-        beginnings: Beginnings,
-        forgetting: Forgetting,
+        starting: StartingAttempts,
+        forgotten_starts: ForgottenStarts,
         maker: PodMaker,
         ending: PodEnding,
         partition: str,
@@ -69,8 +69,8 @@ class Prologs:
     ) -> None:
         self._mirror = mirror
         self._runs = runs
-        self._beginnings = beginnings
-        self._forgetting = forgetting
+        self._starting = starting
+        self._forgotten_starts = forgotten_starts
         self._maker = maker
         self._ending = ending
         self._partition = partition
@@ -87,10 +87,10 @@ class Prologs:
         if why is not None:
             return PrologVerdict(code=REQUEUE, why=why, kind="away")
         attempt = Attempt(int(hook["SLURM_JOB_ID"]), int(hook.get("SLURM_JOB_RESTART_COUNT", "0")))
-        known = self._beginnings.short.get(attempt.job)
+        known = self._starting.short.get(attempt.job)
         if known is not None and not self._mirror.capacity.would_fit([known])[0]:
             return PrologVerdict(code=REQUEUE, why="there is still no room", kind="short")
-        with self._beginnings.asked(attempt):
+        with self._starting.asked(attempt):
             verdict = await self._begin(attempt, hook)
             if verdict.kind == "away":  # slurmctld is: what it has forgotten of the job is not known
                 await self._hand_on_unasked(attempt)
@@ -114,33 +114,33 @@ class Prologs:
     async def _slurmd_is_free(self, attempt: Attempt, node: str) -> None:
         """Wait until the node's slurmd takes the job again, or the epilog is late: it may have no bridge."""
         until = time.monotonic() + _TOLD_SECONDS
-        if self._runs.untold(attempt, node):
+        if self._runs.slurmd_untold(attempt, node):
             self._log.warning("slurmd_awaited", job=attempt.job, restarts=attempt.restarts, node=node)
-        while self._runs.untold(attempt, node) and time.monotonic() < until:
+        while self._runs.slurmd_untold(attempt, node) and time.monotonic() < until:
             await self._mirror.change(_TOLD_LOOK_SECONDS)
-        await asyncio.sleep(self._runs.rest(attempt.job))
+        await asyncio.sleep(self._runs.rest_seconds(attempt.job))
 
     async def _forgotten(self, attempt: Attempt, node: str) -> PrologVerdict | None:
         try:
-            found = await self._forgetting.answer(attempt, node)
+            found = await self._forgotten_starts.answer(attempt, node)
         except asyncio.CancelledError:
             # Slurm takes a prolog that is killed for success, and slurmd refuses the job that it has: it goes back unasked.
             self._keep_on(self._hand_on_unasked(attempt))
-            self._beginnings.short[attempt.job] = None
+            self._starting.send_back(attempt.job, None)
             raise
         except SlurmError as error:
             return PrologVerdict(code=REQUEUE, why=str(error), kind="away")
         except KubeError as error:
             return PrologVerdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
         if found is not None and found.code == REQUEUE:
-            self._beginnings.short[attempt.job] = None
+            self._starting.send_back(attempt.job, None)
         return found
 
     async def _hand_on_unasked(self, attempt: Attempt) -> None:
         """Let the attempt's program go on, if it runs, without asking slurmctld: the attempt goes back."""
-        async with self._beginnings.turn(attempt.job):
+        async with self._starting.turn(attempt.job):
             try:
-                await self._forgetting.hand_on(attempt, LONG_AGO)
+                await self._forgotten_starts.hand_on(attempt, LONG_AGO)
             except KubeError as error:
                 self._log.warning("pod_not_handed_on", job=attempt.job, error=str(error))
 
@@ -152,13 +152,13 @@ class Prologs:
         return task
 
     async def _make(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
-        async with self._beginnings.turn(attempt.job):
-            if self._beginnings.has_ended(attempt):
+        async with self._starting.turn(attempt.job):
+            if self._starting.has_ended(attempt):
                 return PrologVerdict(code=REQUEUE, why="the attempt has ended meanwhile", kind="error")
             try:
                 return await self._maker.make(attempt, hook)
             except (PodRefusedError, PodCommentError) as error:
-                return self._beginnings.refuse(attempt, str(error))
+                return self._starting.refuse(attempt, str(error))
             except NotPreparedError as error:
                 return PrologVerdict(code=REQUEUE, why=str(error), kind="error")
             except SlurmError as error:
@@ -171,7 +171,7 @@ class Prologs:
         seen = False
         while True:
             found = self._mirror.of_attempt(attempt)
-            if self._beginnings.has_ended(attempt) or (seen and found is None):
+            if self._starting.has_ended(attempt) or (seen and found is None):
                 return PrologVerdict(code=REQUEUE, why="its pod was taken away", kind="not-ready")
             if found is not None:
                 seen = True
@@ -192,6 +192,6 @@ class Prologs:
         key, pod = found
         why = f"{why}: {pod.reason} {pod.message}".rstrip()
         if pod.reason in _NEVER_STARTS:
-            return self._beginnings.refuse(attempt, why)
+            return self._starting.refuse(attempt, why)
         await self._ending.delete(key, pod.uid)
         return PrologVerdict(code=REQUEUE, why=why, kind="not-ready")

@@ -17,7 +17,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.pods.lasting import RESTART_SECONDS
+from fairlead_slurm_bridge.pods.state_timer import RESTART_SECONDS
 
 NEXT = 2**62
 """Submit time in place of that of an attempt that is still to come: whichever begins next."""
@@ -40,25 +40,25 @@ class EndedProgram(msgspec.Struct, frozen=True, kw_only=True):
     """Restart count of the attempt whose process is told the code without a pod."""
 
 
-class Stand(msgspec.Struct, frozen=True, kw_only=True):
+class HeldNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose slurmd may hold a job."""
 
     job: int
     node: str
     restarts: int
     """Restart count of the last attempt that was let start there."""
-    came: bool = False
-    """Whether the process of that attempt was heard of."""
+    reported_in: bool = False
+    """Whether the process of that attempt reported in."""
 
 
-class RunMemory(Protocol):
-    """The memory of runs across restarts of the bridge."""
+class RunStore(Protocol):
+    """A store that keeps runs over restarts of the bridge."""
 
     def runs(self) -> list[EndedProgram]:
         """All ended programs, the oldest first."""
 
-    def stands(self) -> list[Stand]:
-        """All stands, the oldest first."""
+    def held_nodes(self) -> list[HeldNode]:
+        """All held nodes, the oldest first."""
 
     def keep_run(self, run: EndedProgram, at: float) -> None:
         """Keep a run in place of the job's last one; drop those that are long past."""
@@ -66,28 +66,28 @@ class RunMemory(Protocol):
     def forget_run(self, job: int) -> None:
         """Forget the last run of a job, which runs anew."""
 
-    def keep_stand(self, stand: Stand, at: float) -> None:
-        """Keep a stand in place of the job's last one there; drop those that are long past."""
+    def keep_held_node(self, held: HeldNode, at: float) -> None:
+        """Keep a held node in place of the job's last entry for it; drop entries that are long past."""
 
-    def forget_stand(self, job: int, node: str) -> None:
-        """Forget a stand, as slurmd there was told its end."""
+    def forget_held_node(self, job: int, node: str) -> None:
+        """Forget a held node: its slurmd was told the end of the job."""
 
 
 class Runs:
     """The runs of one partition's jobs.
 
     Args:
-        memory: keeps runs over restarts.
+        store: keeps runs over restarts.
         clock: wall seconds.
     """
 
-    def __init__(self, memory: RunMemory, clock: Callable[[], float]) -> None:
-        self._memory = memory
+    def __init__(self, store: RunStore, clock: Callable[[], float]) -> None:
+        self._store = store
         self._clock = clock
-        self._runs = {run.job: run for run in memory.runs()}
-        self._stands: dict[int, dict[str, Stand]] = {}
-        for stand in memory.stands():
-            self._stands.setdefault(stand.job, {})[stand.node] = stand
+        self._runs = {run.job: run for run in store.runs()}
+        self._held_nodes: dict[int, dict[str, HeldNode]] = {}
+        for held in store.held_nodes():
+            self._held_nodes.setdefault(held.job, {})[held.node] = held
         self._told: dict[int, float] = {}
         """Times at which slurmd was told a job's end, by job, where that was a moment ago."""
 
@@ -100,7 +100,7 @@ class Runs:
     def begins(self, job: int) -> None:
         """Note that a pod is made for the job, so that its earlier programs are past."""
         if self._runs.pop(job, None) is not None:
-            self._memory.forget_run(job)
+            self._store.forget_run(job)
 
     def knows(self, job: int) -> bool:
         """Whether a program of the job has ended that may be asked for again."""
@@ -148,56 +148,61 @@ class Runs:
 
     def starts(self, attempt: Attempt, node: str) -> None:
         """Note that the attempt may start on that node from now on."""
-        known = self._stands.get(attempt.job, {}).get(node)
+        known = self._held_nodes.get(attempt.job, {}).get(node)
         if known is None or known.restarts != attempt.restarts:
-            self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
+            self._keep_held_node(HeldNode(job=attempt.job, node=node, restarts=attempt.restarts))
 
-    def came(self, attempt: Attempt, node: str) -> None:
-        """Note that the attempt's process has come. Its own word of its node counts without a prolog's."""
-        known = self._stands.get(attempt.job, {})
+    def reported_in(self, attempt: Attempt, node: str) -> None:
+        """Record that the attempt's process reported in. Its own word of its node counts without a prolog's."""
+        known = self._held_nodes.get(attempt.job, {})
         if not known or node in known:
-            self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts, came=True))
+            self._keep_held_node(
+                HeldNode(job=attempt.job, node=node, restarts=attempt.restarts, reported_in=True)
+            )
 
-    def stand(self, attempt: Attempt, node: str) -> Stand | None:
-        """The stand that may hold this attempt off that node; a later attempt shows that its end was told."""
-        found = self._stands.get(attempt.job, {}).get(node)
+    def held_node(self, attempt: Attempt, node: str) -> HeldNode | None:
+        """The node, if its slurmd may still hold the job and so refuse this attempt; else None.
+
+        A later attempt than the one let start there shows that slurmd was told the end.
+        """
+        found = self._held_nodes.get(attempt.job, {}).get(node)
         return found if found is not None and attempt.restarts <= found.restarts else None
 
-    def untold(self, attempt: Attempt, node: str) -> bool:
+    def slurmd_untold(self, attempt: Attempt, node: str) -> bool:
         """Whether the node's slurmd may still hold an earlier attempt of the job, whose end no epilog has told."""
-        found = self._stands.get(attempt.job, {}).get(node)
+        found = self._held_nodes.get(attempt.job, {}).get(node)
         return found is not None and found.restarts < attempt.restarts
 
     def refused(self, attempt: Attempt, node: str) -> None:
         """Note that this attempt is refused there, so that slurmd is told its end and the next may start."""
-        if self.stand(attempt, node) is not None:  # else slurmd was told while its program was handed on
-            self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
+        if self.held_node(attempt, node) is not None:  # else slurmd was told while its program was handed on
+            self._keep_held_node(HeldNode(job=attempt.job, node=node, restarts=attempt.restarts))
 
-    def told(self, job: int, node: str) -> None:
+    def slurmd_told(self, job: int, node: str) -> None:
         """Note that slurmd on that node was told of the job's end."""
         now = self._clock()
         self._told = {one: at for one, at in self._told.items() if abs(now - at) < RESTART_SECONDS}
         self._told[job] = now
-        known = self._stands.get(job, {})
+        known = self._held_nodes.get(job, {})
         if known.pop(node, None) is not None:
-            self._memory.forget_stand(job, node)
+            self._store.forget_held_node(job, node)
         if not known:
-            self._stands.pop(job, None)
+            self._held_nodes.pop(job, None)
 
-    def rest(self, job: int) -> float:
-        """Seconds until slurmd takes the job again, see `lasting`: few, whatever the clock says."""
+    def rest_seconds(self, job: int) -> float:
+        """Seconds until slurmd takes the job again, see `state_timer`: few, whatever the clock says."""
         told = self._told.get(job)
         return 0.0 if told is None else min(RESTART_SECONDS, max(0.0, told + RESTART_SECONDS - self._clock()))
 
-    def _stand(self, stand: Stand) -> None:
-        at = self._stands.setdefault(stand.job, {})
-        if at.get(stand.node) != stand:
-            at[stand.node] = stand
-            self._memory.keep_stand(stand, self._clock())
+    def _keep_held_node(self, held: HeldNode) -> None:
+        at = self._held_nodes.setdefault(held.job, {})
+        if at.get(held.node) != held:
+            at[held.node] = held
+            self._store.keep_held_node(held, self._clock())
 
     def _keep(self, run: EndedProgram) -> None:
         self._runs[run.job] = run
-        self._memory.keep_run(run, self._clock())
+        self._store.keep_run(run, self._clock())
 
 
 def is_of(restarts: int, since: Micros, attempt: Attempt, submitted: Micros) -> bool:

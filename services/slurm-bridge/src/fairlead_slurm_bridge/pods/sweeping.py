@@ -1,4 +1,4 @@
-"""Sweeps behind killed hooks: pods go, jobs that nobody stands for go back, waiting ones are woken."""
+"""Sweeps behind killed hooks: pods go, jobs for which nobody asks here go back, waiting ones are woken."""
 
 import asyncio
 import time
@@ -12,10 +12,10 @@ from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.pods.forgetting import is_left
-from fairlead_slurm_bridge.pods.lasting import Lasting, RestartBackoff
+from fairlead_slurm_bridge.pods.forgotten_starts import is_left
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.state_timer import RestartBackoff, StateTimer
 from fairlead_slurm_bridge.pods.verdicts import is_put_off
 
 _ASKS = ("CONFIGURING", "RUNNING")
@@ -66,7 +66,7 @@ class Sweeper:
         self._life = life
         self._leads = leads
         self._seconds = seconds
-        self._silence = Lasting(lost_seconds)
+        self._silence = StateTimer(lost_seconds)
         self._freed = -1
         self._backoff = RestartBackoff(time.monotonic)
         self._idle_promises: frozenset[Key] = frozenset()
@@ -77,7 +77,7 @@ class Sweeper:
         """Sweep until cancelled."""
         while True:
             if not await self._looked():
-                self._silence.interrupted()
+                self._silence.reset()
             await asyncio.sleep(_LEAST_PAUSE)
             await self._something_to_do()
 
@@ -95,9 +95,9 @@ class Sweeper:
         return True
 
     async def _something_to_do(self) -> None:
-        until = time.monotonic() + (_REST_SECONDS if self._backoff.short() else self._seconds)
+        until = time.monotonic() + (_REST_SECONDS if self._backoff.some_soon() else self._seconds)
         while (left := until - time.monotonic()) > 0:
-            if self._life.beginnings.short and self._mirror.capacity.freed != self._freed:
+            if self._life.starting.short and self._mirror.capacity.freed != self._freed:
                 return
             await self._mirror.change(left)
 
@@ -128,29 +128,29 @@ class Sweeper:
         """
         asking = {Attempt(job.number, job.restarts): job for job in jobs if job.state in _ASKS}
         silent = [attempt for attempt in asking if not self._life.stands_for_job(attempt)]
-        for attempt in self._silence.lasted(silent):
+        for attempt in self._silence.elapsed(silent):
             if self._life.stands_for_job(attempt):
                 continue  # it came while others were sent back
             job = asking[attempt]
             self._log.warning("job_sent_back", job=job.id, restarts=job.restarts, state=job.state)
-            await self._life.forgetting.hand_on(attempt, job.submitted)
+            await self._life.forgotten_starts.hand_on(attempt, job.submitted)
             await self._queue.requeue(job.id)
 
     def _drop_promises(self, promised: frozenset[Key]) -> None:
         """Drop promises for which nobody makes a pod, and which no pod has taken since the last look."""
-        idle = promised - self._life.beginnings.making - self._mirror.pods.keys()
+        idle = promised - self._life.starting.making - self._mirror.pods.keys()
         for key in idle & self._idle_promises:
             self._mirror.capacity.release(key)
         self._idle_promises = frozenset(idle)
 
     async def _wake(self, jobs: Mapping[int, SlurmJob]) -> None:
-        for number in [number for number in self._life.beginnings.short if number not in jobs]:
-            self._life.beginnings.short.pop(number)
-        waiting = self._backoff.over(
-            [jobs[number] for number in self._life.beginnings.short if is_put_off(jobs[number])]
+        for number in [number for number in self._life.starting.short if number not in jobs]:
+            self._life.starting.settle(number)
+        waiting = self._backoff.ready(
+            [jobs[number] for number in self._life.starting.short if is_put_off(jobs[number])]
         )
         waiting.sort(key=lambda job: (-job.priority, job.number))
-        asks = [(job, self._life.beginnings.short[job.number]) for job in waiting]
+        asks = [(job, self._life.starting.short[job.number]) for job in waiting]
         short = [(job, ask) for job, ask in asks if ask is not None]
         fits = self._mirror.capacity.would_fit([ask for _, ask in short])
         woken = [job.id for job, ask in asks if ask is None]

@@ -8,7 +8,7 @@ from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_slurm import SlurmJob
 
 
-class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+class FirstSeenChanges(msgspec.Struct, frozen=True, kw_only=True):
     """First instants that one reading adds, by number, and numbers that it no longer has."""
 
     seen: dict[str, Micros]
@@ -36,7 +36,7 @@ class FirstSeen:
         """The instant at which the job, or its array, was first submitted."""
         return self._since[str(job.array)]
 
-    def take(self, jobs: Iterable[SlurmJob]) -> Remembered:
+    def take(self, jobs: Iterable[SlurmJob]) -> FirstSeenChanges:
         """Take note of all jobs that there are; jobs that are not among them are forgotten."""
         first: dict[int, SlurmJob] = {}
         for job in jobs:
@@ -53,7 +53,7 @@ class FirstSeen:
         forgotten = self._since.keys() - {str(array) for array in first}
         for name in forgotten:
             del self._since[name]
-        return Remembered(seen=seen, forgotten=forgotten)
+        return FirstSeenChanges(seen=seen, forgotten=forgotten)
 
     def _instant(self, submitted: Micros) -> Micros:
         last = self._last.get(submitted)

@@ -9,7 +9,7 @@ from fairlead_contracts.messages.state import JobArray, JobHolder, JobState, Out
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.submitting import submission_mark
-from fairlead_slurm_bridge.statements.domains import Naming
+from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.windows import ArrayRemainder
 
 NO_EPOCH = 0
@@ -46,7 +46,7 @@ _ORDINARY_REASONS = ("", "None", "Priority", "Resources")
 another of them."""
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
+class TranslationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about the cluster that all translations share."""
 
     cluster: str
@@ -55,32 +55,32 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     qos_classes: Mapping[str, str]
 
 
-def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
+def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts) -> JobState:
     """The job's statement, before any jobs trade places.
 
     Args:
         job: the job as slurmctld has it.
         since: instant at which the job was first submitted.
-        frame: facts about the cluster.
+        facts: facts about the cluster.
     """
     phase = phase_of(job)
     origin = submission_mark(job.comment)
     waits = phase in (Phase.WAITING, Phase.HELD)
     return JobState(
-        cluster=frame.cluster,
+        cluster=facts.cluster,
         epoch=NO_EPOCH,
         rev=UNSTAMPED,
         id=job.id,
-        uid=uid_of(frame.cluster, job, since),
+        uid=uid_of(facts.cluster, job, since),
         scope=job.account or job.user,
         queue=job.partitions[0],
-        demand=frame.naming.amounts(job.resources),
+        demand=facts.naming.amounts(job.resources),
         phase=phase,
         submitted=since,
         queue_time=job.submitted,
-        level=frame.ladder.level(job.priority) if phase is Phase.WAITING else UNLABELLED,
+        level=facts.ladder.level(job.priority) if phase is Phase.WAITING else UNLABELLED,
         pods=max(1, job.nodes),
-        requested_class=frame.qos_classes.get(job.qos),
+        requested_class=facts.qos_classes.get(job.qos),
         started=None if waits else job.started,
         ended=job.ends if phase is Phase.ENDED else None,
         outcome=_OUTCOMES.get(job.state, Outcome.FAILED) if phase is Phase.ENDED else None,
@@ -96,19 +96,19 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
     )
 
 
-def rest_of(rest: ArrayRemainder, since: Micros, frame: Frame) -> JobState:
+def rest_of(rest: ArrayRemainder, since: Micros, facts: TranslationFacts) -> JobState:
     """The statement of an array's waiting remainder: each task of its window is a job to others, by contract.
 
     Args:
         rest: tasks of the array that share a record.
         since: instant at which the array was first submitted.
-        frame: facts about the cluster.
+        facts: facts about the cluster.
     """
     first = rest.first
     return msgspec.structs.replace(
-        state_of(first, since, frame),
+        state_of(first, since, facts),
         id=str(first.array),
-        uid=array_uid(frame.cluster, first, since),
+        uid=array_uid(facts.cluster, first, since),
         array=JobArray(tasks=rest.tasks, window=[job.task or 0 for job in rest.window]),
     )
 

@@ -24,8 +24,8 @@ class WaitingTurn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Instant at which the job was first submitted."""
 
 
-def traded(jobs: Iterable[WaitingTurn]) -> dict[str, Micros]:
-    """The new instants, by uid, of all jobs that traded theirs."""
+def instants_by_nice(jobs: Iterable[WaitingTurn]) -> dict[str, Micros]:
+    """The new instants, by uid, of all jobs that trade theirs."""
     groups: dict[tuple[str, str, str | None], list[WaitingTurn]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job)

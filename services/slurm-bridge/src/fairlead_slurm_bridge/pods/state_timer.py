@@ -1,4 +1,4 @@
-"""Durations for which attempts have been as they are: without anybody who asks here, or back in the queue."""
+"""Durations of attempts' states: how long nobody has asked here for one, or how long it has been back in the queue."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -15,11 +15,11 @@ failed (slurm_cred_revoked, common/slurm_cred.c; agent.c).
 """
 
 
-class Lasting:
-    """Attempts in some state, and since which look: what happens between two looks is not known.
+class StateTimer:
+    """A timer of one state of attempts: it knows at which look each was first found in it, nothing of the time between two looks.
 
     Args:
-        seconds: time after which an attempt has lasted in that state.
+        seconds: time in the state after which an attempt's time has elapsed.
         clock: monotonic seconds.
     """
 
@@ -28,23 +28,23 @@ class Lasting:
         self._clock = clock
         self._since: dict[Attempt, float] = {}
 
-    def lasted(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """The attempts that were in that state at each look for that time; all others are forgotten.
+    def elapsed(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+        """The attempts that were in the state at each look for the whole time; those not given are forgotten.
 
         Args:
-            attempts: all attempts in that state now.
+            attempts: all attempts in the state now.
         """
         now = self._clock()
         self._since = {attempt: self._since.get(attempt, now) for attempt in attempts}
         return [attempt for attempt, since in self._since.items() if now - since >= self._seconds]
 
-    def some_left(self) -> bool:
-        """Whether some attempt in that state has not lasted yet."""
+    def some_pending(self) -> bool:
+        """Whether the time of some attempt in the state has not elapsed yet."""
         now = self._clock()
         return any(now - since < self._seconds for since in self._since.values())
 
-    def interrupted(self) -> None:
-        """Note that nobody could look: this bridge does not lead, or slurmctld or Kubernetes is away."""
+    def reset(self) -> None:
+        """Start all times anew, as nobody could look: this bridge does not lead, or slurmctld or Kubernetes is away."""
         self._since.clear()
 
 
@@ -56,14 +56,14 @@ class RestartBackoff:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._waiting = Lasting(RESTART_SECONDS, clock)
+        self._waiting = StateTimer(RESTART_SECONDS, clock)
         """Attempts since they were first seen to wait: their nodes had been told of the end by then."""
 
-    def over(self, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+    def ready(self, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
         """The jobs of these that may start again; all others are forgotten."""
         by_attempt = {Attempt(job.number, job.restarts): job for job in jobs}
-        return [by_attempt[attempt] for attempt in self._waiting.lasted(by_attempt)]
+        return [by_attempt[attempt] for attempt in self._waiting.elapsed(by_attempt)]
 
-    def short(self) -> bool:
-        """Whether some job may start again in a moment."""
-        return self._waiting.some_left()
+    def some_soon(self) -> bool:
+        """Whether some job that may not start again yet may in a moment."""
+        return self._waiting.some_pending()

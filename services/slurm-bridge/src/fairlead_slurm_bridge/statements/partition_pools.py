@@ -1,4 +1,4 @@
-"""Partitions as pools: those that share nodes and PriorityTier compete, so they are one fairness domain. Pure.
+"""Partitions as pools: those that share nodes and PriorityTier compete, so they are one pool. Pure.
 
 Slurm looks at jobs of a higher tier first, whatever their priority, so no level can order across tiers.
 """
@@ -10,7 +10,7 @@ import msgspec
 from fairlead_slurm.cluster import SlurmNode, SlurmPartition
 
 
-class Domain(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionPool(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions that compete for the same nodes.
 
     Attributes:
@@ -39,8 +39,10 @@ class Naming(msgspec.Struct, frozen=True, kw_only=True):
         return {name: resources[tres] for tres, name in self.by_tres.items() if tres in resources}
 
 
-def domains(partitions: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], naming: Naming) -> list[Domain]:
-    """The domains of a cluster, sorted by name."""
+def partition_pools(
+    partitions: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], naming: Naming
+) -> list[PartitionPool]:
+    """The pools of a cluster, sorted by name."""
     by_name = {partition.name: partition for partition in partitions}
     group_of = {name: name for name in by_name}
 
@@ -59,12 +61,14 @@ def domains(partitions: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], na
     for name in by_name:
         members.setdefault(root(name), []).append(name)
     return sorted(
-        (_domain([by_name[name] for name in names], listed, naming) for names in members.values()),
-        key=lambda domain: domain.name,
+        (_partition_pool([by_name[name] for name in names], listed, naming) for names in members.values()),
+        key=lambda pool: pool.name,
     )
 
 
-def _domain(members: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], naming: Naming) -> Domain:
+def _partition_pool(
+    members: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], naming: Naming
+) -> PartitionPool:
     names = {partition.name for partition in members}
     capacity: dict[str, int] = {}
     for node in nodes:
@@ -73,6 +77,6 @@ def _domain(members: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], namin
         for resource, amount in naming.amounts(node.resources).items():
             capacity[resource] = capacity.get(resource, 0) + amount
     named = next((partition for partition in members if partition.is_default), members[0])
-    return Domain(
+    return PartitionPool(
         name=named.name, partitions=tuple(partition.name for partition in members), capacity=capacity
     )

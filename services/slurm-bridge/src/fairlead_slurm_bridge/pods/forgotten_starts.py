@@ -20,7 +20,7 @@ from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.bodies import Bodies
+from fairlead_slurm_bridge.pods.job_processes import JobProcesses
 from fairlead_slurm_bridge.pods.manifest import Manifest, handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.runs import NEXT, Runs, is_of
@@ -52,24 +52,24 @@ class SlurmctldJobs(Protocol):
         """Cancel the job."""
 
 
-class Forgetting:
-    """Knowledge of what slurmctld has forgotten about a partition's jobs.
+class ForgottenStarts:
+    """The starts of a partition's jobs that slurmctld has forgotten.
 
     Args:
         jobs: answers about slurmctld's jobs.
         client: calls Kubernetes.
         mirror: shows nodes and pods of Kubernetes.
-        bodies: processes that stand for jobs.
+        processes: jobs' processes that listen here.
         runs: remembers how programs ended.
     """
 
     def __init__(
-        self, jobs: SlurmctldJobs, client: KubeClient, mirror: KubeMirror, bodies: Bodies, runs: Runs
+        self, jobs: SlurmctldJobs, client: KubeClient, mirror: KubeMirror, processes: JobProcesses, runs: Runs
     ) -> None:
         self._jobs = jobs
         self._client = client
         self._mirror = mirror
-        self._bodies = bodies
+        self._processes = processes
         self._runs = runs
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -80,14 +80,18 @@ class Forgetting:
             SlurmError: slurmctld does not answer.
             KubeError: Kubernetes does not.
         """
-        stand = self._runs.stand(attempt, node)
-        if stand is None:
+        held = self._runs.held_node(attempt, node)
+        if held is None:
             return None
         self._log.warning("job_began_again", job=attempt.job, restarts=attempt.restarts, node=node)
-        if not await self._listens(attempt, node) and stand.came and await self._has_moved_on(attempt, node):
+        if (
+            not await self._listens(attempt, node)
+            and held.reported_in
+            and await self._has_moved_on(attempt, node)
+        ):
             await self._take_back(attempt)
             return PrologVerdict(code=START, why="its process has ended", kind="adopted")
-        if self._runs.stand(attempt, node) is None:
+        if self._runs.held_node(attempt, node) is None:
             return None  # slurmd was told meanwhile
         job = await self._jobs.job(attempt.job)
         if job is not None:
@@ -176,16 +180,16 @@ class Forgetting:
     async def _listens(self, attempt: Attempt, node: str) -> bool:
         """Whether a process of the job listens, or does within seconds, where this bridge has just begun."""
         until = time.monotonic() + _RETURNS_SECONDS
-        while not self._bodies.stand_for(attempt.job) and self._runs.stand(attempt, node) is not None:
+        while not self._processes.any_of(attempt.job) and self._runs.held_node(attempt, node) is not None:
             if (left := until - time.monotonic()) <= 0:
                 return False
-            await self._bodies.change(min(left, _STEP_SECONDS))
-        return self._bodies.stand_for(attempt.job)
+            await self._processes.change(min(left, _STEP_SECONDS))
+        return self._processes.any_of(attempt.job)
 
     async def _has_moved_on(self, attempt: Attempt, node: str) -> bool:
         """Whether slurmctld hears of the end of a process in time, and takes it for the job's."""
         until = time.monotonic() + _SETTLES_SECONDS
-        while time.monotonic() < until and self._runs.stand(attempt, node) is not None:
+        while time.monotonic() < until and self._runs.held_node(attempt, node) is not None:
             job = await self._jobs.job(attempt.job)
             if job is not None and (job.state != _CONFIGURING or job.restarts != attempt.restarts):
                 return True

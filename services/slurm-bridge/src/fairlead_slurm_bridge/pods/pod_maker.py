@@ -21,9 +21,8 @@ from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import NoRoom
 from fairlead_slurm_bridge.gate.kube_facts import pod_facts
-from fairlead_slurm_bridge.pods.beginnings import Beginnings
 from fairlead_slurm_bridge.pods.ending import PodEnding
-from fairlead_slurm_bridge.pods.forgetting import Forgetting, SlurmctldJobs, is_run_of
+from fairlead_slurm_bridge.pods.forgotten_starts import ForgottenStarts, SlurmctldJobs, is_run_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
     PodRules,
@@ -36,6 +35,7 @@ from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.payload import Payload, payload
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
 from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 
 
@@ -48,8 +48,8 @@ class PodMaker:
         mirror: shows nodes and pods of Kubernetes.
         rules: rules of the site.
         runs: remembers how programs ended.
-        beginnings: hears what is being made, and what there is no room for.
-        forgetting: finds programs that run, or have run, for an attempt that slurmctld begins again.
+        starting: hears what is being made, and what there is no room for.
+        forgotten_starts: finds programs that run, or have run, for an attempt that slurmctld begins again.
         ending: takes pods of other attempts away.
     """
 
@@ -61,8 +61,8 @@ class PodMaker:
         rules: PodRules,
         runs: Runs,
         *,
-        beginnings: Beginnings,
-        forgetting: Forgetting,
+        starting: StartingAttempts,
+        forgotten_starts: ForgottenStarts,
         ending: PodEnding,
     ) -> None:
         self._jobs = jobs
@@ -70,8 +70,8 @@ class PodMaker:
         self._mirror = mirror
         self._rules = rules
         self._runs = runs
-        self._beginnings = beginnings
-        self._forgetting = forgetting
+        self._starting = starting
+        self._forgotten_starts = forgotten_starts
         self._ending = ending
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -91,9 +91,9 @@ class PodMaker:
         job = pod_job(hook, found)
         if self._mirror.of_job(attempt.job) or self._runs.knows(attempt.job):
             identity = digest_of(job, await self._program(job))
-            taken = await self._forgetting.take_over(attempt, job.submitted, identity)
+            taken = await self._forgotten_starts.take_over(attempt, job.submitted, identity)
             if taken is not None:
-                self._beginnings.short.pop(attempt.job, None)
+                self._starting.settle(attempt.job)
                 return taken
         return await self._where_there_is_room(job)
 
@@ -102,21 +102,21 @@ class PodMaker:
         key = self._rules.pod_key(job.account, job.attempt)
         ask = _ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
         if await self._others_are_there(job.attempt.job, key.name):
-            self._beginnings.short[job.attempt.job] = ask  # it is woken when there is room
+            self._starting.send_back(job.attempt.job, ask)  # it is woken when there is room
             return PrologVerdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
         room = self._mirror.capacity.reserve(key, ask)
         if isinstance(room, NoRoom):
-            self._beginnings.short[job.attempt.job] = ask
+            self._starting.send_back(job.attempt.job, ask)
             return PrologVerdict(code=REQUEUE, why=room.why, kind="short")
-        self._beginnings.making.add(key)
+        self._starting.begin_making(key)
         kept = False
         try:
             verdict = await self._create(key, room.node, job, wanted)
             kept = verdict.code == START
-            self._beginnings.short.pop(job.attempt.job, None)
+            self._starting.settle(job.attempt.job)
             return verdict
         finally:
-            self._beginnings.making.discard(key)
+            self._starting.end_making(key)
             if not kept and key not in self._mirror.pods:
                 self._mirror.capacity.release(key)
                 if wanted.scratch:

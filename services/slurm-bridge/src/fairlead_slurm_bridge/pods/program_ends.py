@@ -1,4 +1,4 @@
-"""A witness of programs' ends, on each bridge: a later leader needs them where slurmctld forgot them."""
+"""Ends of programs, recorded on each bridge: a later leader needs them where slurmctld forgot them."""
 
 from fairlead_kube.reflector import Key
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
@@ -9,12 +9,12 @@ _LOOK_SECONDS = 60.0
 _FAILED = 1
 
 
-class Witness:
-    """A witness of the mirror's pods.
+class ProgramEndRecorder:
+    """A recorder of the beginnings and ends of programs that the mirror's pods show.
 
     Args:
         mirror: shows nodes and pods of Kubernetes.
-        runs: remembers what is seen.
+        runs: remembers what was seen.
     """
 
     def __init__(self, mirror: KubeMirror, runs: Runs) -> None:
@@ -24,13 +24,13 @@ class Witness:
         """Pods since the last look, with whether they were over then."""
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Record at each change until cancelled."""
         while True:
-            self.look()
+            self.record()
             await self._mirror.change(_LOOK_SECONDS)
 
-    def look(self) -> None:
-        """Take note of pods that are new, and of those that have ended by themselves."""
+    def record(self) -> None:
+        """Record programs of new pods as begun, and of pods that ended by themselves as ended."""
         before, self._over = self._over, {key: pod.over for key, pod in self._mirror.pods.items()}
         for key, over in self._over.items():
             pod = self._mirror.pods[key]

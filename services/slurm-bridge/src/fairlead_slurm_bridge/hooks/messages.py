@@ -1,4 +1,4 @@
-"""Words on the gate's socket, both ways: a JSON object a line. Its client: `fairlead_slurm.hooks.client`."""
+"""Messages on the gate's socket, both ways: a JSON object a line. Its client: `fairlead_slurm.hooks.client`."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from fairlead_slurm_bridge.pods.results import ResultPlan
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line of a hook or body."""
+    """The first line of a hook, or of a job's process (hook `body`)."""
 
     hook: str
     """Name of the hook: `prolog`, `epilog-slurmctld`, `epilog`, `submit` or `body`."""
@@ -17,15 +17,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     user: int | None = None
     """Unix user of job_submit's job; None from other hooks."""
     offset: int = 0
-    """Number of bytes of the pod's output that a body has printed."""
+    """Number of bytes of the pod's output that the process has printed."""
     stop: bool = False
-    """Whether Slurm has told a body to end."""
+    """Whether Slurm has told the process to end."""
     results: bool = False
     """Whether an epilog knows how to move results."""
 
 
 class Later(msgspec.Struct, frozen=True, kw_only=True):
-    """A further line of a body or epilog."""
+    """A further line of a process or epilog."""
 
     stop: bool = False
     moved: dict[str, object] = {}

@@ -1,11 +1,12 @@
-"""Beginnings of attempts: the prologs that are being answered now, and what they leave for others to know.
+"""Attempts that start: the prologs that are being answered now, and what they leave for others to know.
 
 Nothing of it outlives the process. A prolog that is killed is asked again, and so is one that this process could not answer.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from weakref import WeakValueDictionary
 
 import structlog
@@ -19,20 +20,44 @@ from fairlead_slurm_bridge.pods.verdicts import START, PrologVerdict, is_over
 _REMEMBERED = 10_000
 
 
-class Beginnings:
-    """The beginnings of one partition's attempts."""
+class StartingAttempts:
+    """The starting attempts of one partition's jobs."""
 
     def __init__(self) -> None:
-        self.making: set[Key] = set()
-        """Keys of pods that are being made."""
-        self.short: dict[int, PodAsk | None] = {}
-        """Jobs that were sent back for want of room, by number; None where one has its pod already."""
+        self._making: set[Key] = set()
+        self._short: dict[int, PodAsk | None] = {}
         self.refusals: dict[Attempt, str] = {}
-        """Reason for which an attempt never gets a pod, by attempt; its body tells the user."""
+        """Reason for which an attempt never gets a pod, by attempt; its process tells the user."""
         self._asked: dict[Attempt, bool] = {}
         """Attempts whose prolog is being answered, with whether they were ended meanwhile."""
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    @property
+    def making(self) -> AbstractSet[Key]:
+        """Keys of pods that are being made."""
+        return self._making
+
+    def begin_making(self, key: Key) -> None:
+        """Note that this pod is being made."""
+        self._making.add(key)
+
+    def end_making(self, key: Key) -> None:
+        """Note that this pod is made, or is not going to be."""
+        self._making.discard(key)
+
+    @property
+    def short(self) -> Mapping[int, PodAsk | None]:
+        """Asks of the jobs that were sent back, by number; None for a job that needs no new pod."""
+        return self._short
+
+    def send_back(self, job: int, ask: PodAsk | None) -> None:
+        """Note that the job goes back into the queue until there is room for its ask; None: until it may start again."""
+        self._short[job] = ask
+
+    def settle(self, job: int) -> None:
+        """Note that the job is not short of room any more."""
+        self._short.pop(job, None)
 
     def turn(self, job: int) -> asyncio.Lock:
         """The lock of a job, for which one thing at a time is done."""

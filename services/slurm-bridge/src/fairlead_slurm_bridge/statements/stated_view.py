@@ -21,10 +21,10 @@ from fairlead_contracts.messages.state import (
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.ladder import UNLABELLED, Ladder
-from fairlead_slurm_bridge.statements.domains import Naming, domains
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen, Remembered
-from fairlead_slurm_bridge.statements.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, state_of
-from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, traded
+from fairlead_slurm_bridge.statements.first_seen import FirstSeen, FirstSeenChanges
+from fairlead_slurm_bridge.statements.jobs import NO_EPOCH, UNSTAMPED, TranslationFacts, rest_of, state_of
+from fairlead_slurm_bridge.statements.partition_pools import Naming, partition_pools
+from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, instants_by_nice
 from fairlead_slurm_bridge.statements.windows import ArrayRemainder, WindowedJobs, positioned
 
 FRONTEND = "slurm"
@@ -82,7 +82,7 @@ class StatedView:
         self._first_seen = first_seen
         self._stated: dict[str, State] = {}
         self._jobs: dict[str, tuple[SlurmJob, JobState]] = {}
-        """Jobs by id, as read and as translated before any traded places; with tasks in the window of an
+        """Jobs by id, as read and as translated before any trade of submit times; with tasks in the window of an
         array."""
         self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
         """Remainders of arrays, by array."""
@@ -102,14 +102,14 @@ class StatedView:
         self._surroundings = surroundings
         return self._settle(self._around(surroundings), of_jobs=False)
 
-    def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, Remembered]:
+    def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, FirstSeenChanges]:
         """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
         surroundings = self._known()
         remembered = self._first_seen.take(jobs)
         self._translate(positioned(jobs, self._array_window), surroundings)
         rests = [state for _, state in self._rests.values()]
         alone = [state for job, state in self._jobs.values() if not self._is_of_rest(job)]
-        since = traded(self._waiting())
+        since = instants_by_nice(self._waiting())
         states = [
             msgspec.structs.replace(state, submitted=since[state.uid]) if state.uid in since else state
             for state in (*alone, *rests)
@@ -190,27 +190,29 @@ class StatedView:
         return self._surroundings
 
     def _translate(self, found: WindowedJobs, surroundings: SlurmContext) -> None:
-        frame = Frame(
+        facts = TranslationFacts(
             cluster=self._cluster,
             ladder=surroundings.ladder,
             naming=self._naming,
             qos_classes=self._qos_classes,
         )
         window = [job for rest in found.rests for job in rest.window]
-        self._jobs = {job.id: self._translated(job, frame) for job in (*found.alone, *window)}
-        self._rests = {rest.first.array: self._translated_rest(rest, frame) for rest in found.rests}
+        self._jobs = {job.id: self._translated(job, facts) for job in (*found.alone, *window)}
+        self._rests = {rest.first.array: self._translated_rest(rest, facts) for rest in found.rests}
 
-    def _translated(self, job: SlurmJob, frame: Frame) -> tuple[SlurmJob, JobState]:
+    def _translated(self, job: SlurmJob, facts: TranslationFacts) -> tuple[SlurmJob, JobState]:
         before = self._jobs.get(job.id)
         if before is not None and before[0] == job:
             return before
-        return job, state_of(job, self._first_seen.since(job), frame)
+        return job, state_of(job, self._first_seen.since(job), facts)
 
-    def _translated_rest(self, rest: ArrayRemainder, frame: Frame) -> tuple[ArrayRemainder, JobState]:
+    def _translated_rest(
+        self, rest: ArrayRemainder, facts: TranslationFacts
+    ) -> tuple[ArrayRemainder, JobState]:
         before = self._rests.get(rest.first.array)
         if before is not None and before[0] == rest:
             return before
-        return rest, rest_of(rest, self._first_seen.since(rest.first), frame)
+        return rest, rest_of(rest, self._first_seen.since(rest.first), facts)
 
     def _is_of_rest(self, job: SlurmJob) -> bool:
         """Whether the job is stated by its array, not by itself."""
@@ -226,8 +228,8 @@ class StatedView:
                 yield WaitingTurn(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
 
     def _around(self, known: SlurmContext) -> list[State]:
-        found = domains(known.partitions, known.nodes, self._naming)
-        pool_of = {partition: domain.name for domain in found for partition in domain.partitions}
+        found = partition_pools(known.partitions, known.nodes, self._naming)
+        pool_of = {partition: pool.name for pool in found for partition in pool.partitions}
         stamp = {"cluster": self._cluster, "epoch": NO_EPOCH, "rev": UNSTAMPED}
         states: list[State] = [
             NodeState(
@@ -240,8 +242,8 @@ class StatedView:
             for node in known.nodes
         ]
         states += [
-            PoolState(**stamp, name=domain.name, capacity=domain.capacity)  # type: ignore[arg-type] # as above
-            for domain in found
+            PoolState(**stamp, name=pool.name, capacity=pool.capacity)  # type: ignore[arg-type] # as above
+            for pool in found
         ]
         able = _capabilities(known.settings)
         for partition in known.partitions:
