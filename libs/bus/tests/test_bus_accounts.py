@@ -135,7 +135,7 @@ async def test_neither_an_answer_nor_an_ack_can_be_aimed_out_of_the_account(
         for aim in AIMS
     ]
     for bait, aim in [*aimed, *((bait, aim) for bait, _ in aimed for aim in FORBIDDEN)]:
-        await hostile.wire.send(bait, b"{}", reply=aim)
+        await hostile.connection.send(bait, b"{}", reply=aim)
     assert await hostile.request(
         subjects.ask("tenants", "team-a"), b""
     )  # everything before it has been handled
@@ -160,7 +160,7 @@ async def test_what_a_tenant_publishes_elsewhere_arrives_nowhere(
     seen = await meeting.hearing(root, subject)
     with pytest.raises(DeniedError):
         await hostile.publish(subject, b"x")
-    await free.wire.send(subject, b"x")
+    await free.connection.send(subject, b"x")
     await free.publish(subjects.submit("c1", "team-a"), b"behind it")
     assert await root.last("submit", subjects.submit("c1", "team-a")) is not None
     assert seen == []

@@ -273,7 +273,7 @@ async def test_what_was_told_while_trust_lapsed_is_said_when_it_is_back_in_the_s
 
 
 async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: Bus, tally: BusTally) -> None:
-    size = bus.wire._client.max_payload
+    size = bus.connection._client.max_payload
     huge = PoolState(cluster=CLUSTER, epoch=0, rev=0, name="p", capacity={}, enforcement_why="x" * size)
     owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     assert tally.counts.get("announcer.too_large") == 0, "an alert sees no increase of what begins at one"
@@ -301,7 +301,9 @@ async def test_an_event_that_no_server_takes_is_left_out_and_told_and_all_else_i
 ) -> None:
     """A job that asks for thousands of resources: what it asks for fits into its state, and not into the event of it."""
     huge = Outgoing(
-        subject=subjects.event("t", CLUSTER, "h"), msg_id="h", payload=b"x" * bus.wire._client.max_payload
+        subject=subjects.event("t", CLUSTER, "h"),
+        msg_id="h",
+        payload=b"x" * bus.connection._client.max_payload,
     )
     owner, audience = LedAnnouncer(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1)), [huge])

@@ -76,7 +76,7 @@ async def test_what_the_server_read_out_to_a_key_is_no_value_of_it(bus: Bus, mor
     bucket = Bucket(bus, "policy")
     own = await bucket.put("a", b"1")
     ack = await bus.publish(subjects.answer("team-a", "s1"), b"" if more else b"7", headers=more)
-    await bus.wire.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply="$KV.policy.a")
+    await bus.connection.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply="$KV.policy.a")
 
     async def written() -> bool:
         found = await bus.last("KV_policy", "$KV.policy.a")

@@ -114,9 +114,9 @@ def rebuilds(tally: BusTally) -> list[str]:
 async def test_a_server_that_left_the_cluster_is_not_tried_any_more(servers: NatsCluster) -> None:
     told, *others = servers.servers
     async with connect(ConnectionSettings(url=told.url), name="ops") as bus:
-        await eventually(lambda: bus.wire.discovered == {address(server.url) for server in others}, 30)
+        await eventually(lambda: bus.connection.discovered == {address(server.url) for server in others}, 30)
         others[0].kill()
-        await eventually(lambda: bus.wire.discovered == {address(others[1].url)}, 30)
+        await eventually(lambda: bus.connection.discovered == {address(others[1].url)}, 30)
 
 
 def address(url: str) -> str:

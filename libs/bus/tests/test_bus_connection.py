@@ -65,7 +65,7 @@ async def test_nothing_published_while_disconnected_arrives_later(
 async def test_what_was_queued_when_the_connection_broke_is_not_flushed_after_the_reconnect(
     nats_server: NatsServer, bus: Bus, tally: BusTally
 ) -> None:
-    wire_client = bus.wire._client
+    wire_client = bus.connection._client
     wire_client._pending.append(
         b"PUB " + NODE.encode() + b" 4\r\nlate\r\n"
     )  # queued, and the flusher not yet kicked
@@ -82,7 +82,9 @@ async def test_a_publish_that_was_sent_and_not_acked_is_uncertain_at_once(
 ) -> None:
     nats_server.pause()
     publishing = asyncio.create_task(bus.publish(NODE, b"x", timeout=300))
-    await eventually(lambda: bus.wire._client.pending_data_size == 0 and bus.wire.replies._waiting)
+    await eventually(
+        lambda: bus.connection._client.pending_data_size == 0 and bus.connection.replies._waiting
+    )
     nats_server.kill()
     with pytest.raises(PublishUncertainError):  # long before its 300 s
         await asyncio.wait_for(publishing, 40)
@@ -97,7 +99,7 @@ async def test_a_paused_server_is_noticed_and_left_for_another(tmp_path: Path) -
     with NatsServer(tmp_path / "one") as one, NatsServer(tmp_path / "two") as two:
         settings = ConnectionSettings(url=f"{one.url},{two.url}", ping_interval_seconds=0.2)
         async with connect(settings, name="ops", observer=tally) as bus:
-            url = bus.wire._client.connected_url
+            url = bus.connection._client.connected_url
             assert url is not None
             before = bus.incarnation
             with (one if url.port == one.port else two).paused():
@@ -122,17 +124,17 @@ async def test_a_dead_port_ends_the_first_connect_in_time(nats_server: NatsServe
 
 async def test_a_closed_connection_says_so_and_refuses(settings: ConnectionSettings) -> None:
     async with connect(settings, name="ops") as bus:
-        await bus.wire.close()
+        await bus.connection.close()
         async with asyncio.timeout(30):
             await bus.wait_closed()
         with pytest.raises(ClosedError):
             await bus.publish(NODE, b"x")
         with pytest.raises(ClosedError):
-            await bus.wire.until_connected()
+            await bus.connection.until_connected()
 
 
 async def test_a_message_that_is_too_large_with_its_headers_does_not_cost_the_connection(bus: Bus) -> None:
-    limit = bus.wire._client.max_payload
+    limit = bus.connection._client.max_payload
     with pytest.raises(PayloadTooLargeError):
         await bus.publish(NODE, b"x" * (limit + 1))
     with pytest.raises(PayloadTooLargeError):  # the server would close the connection over this one
@@ -149,7 +151,7 @@ async def test_a_malformed_subject_is_refused_before_it_is_sent(bus: Bus, subjec
 
 
 async def test_a_cancelled_ping_does_not_make_the_connection_deaf(bus: Bus) -> None:
-    flushing = asyncio.create_task(bus.wire._client.flush())
+    flushing = asyncio.create_task(bus.connection._client.flush())
     await asyncio.sleep(0)
     flushing.cancel()
     await asyncio.gather(flushing, return_exceptions=True)
@@ -168,7 +170,7 @@ async def test_who_we_are(tmp_path: Path) -> None:
     config = f"authorization {{ users = [ {{ user: me, password: pass }}, {json.dumps(scorer)} ] }}"
     with NatsServer(tmp_path / "users", config=config) as server:
         async with connect(ConnectionSettings(url=server.url, user="me", password="pass"), name="ops") as bus:  # noqa: S106 - a test's
-            await bus.wire.send("anything")
+            await bus.connection.send("anything")
         tally = BusTally()
         settings = ConnectionSettings(url=server.url, nkey_seed=str(seed))
         async with connect(settings, name="scorer", observer=tally) as bus:

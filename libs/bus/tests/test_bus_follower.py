@@ -53,7 +53,7 @@ async def test_it_gives_what_comes_from_now_on_over_a_killed_server(
     assert await reader.payloads(1) == [b"1"]
     assert reader.read[0].stream_seq == seq
     await asyncio.to_thread(nats_server.restart)
-    await bus.wire.until_connected()
+    await bus.connection.until_connected()
     for text in (b"2", b"3"):
         await answer(bus, "team-a", text)
     assert await reader.payloads(3) == [b"1", b"2", b"3"]

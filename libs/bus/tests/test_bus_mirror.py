@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 
 from fairlead_bus import Bus, BusTally, Mirror, Publisher
 from fairlead_bus.connection.bus import RESTATED
-from fairlead_bus.observer import NOTES_A_MINUTE, SparingNotes
+from fairlead_bus.observer import NOTES_A_MINUTE, RateLimitedNotes
 from fairlead_bus.server.provision import provision
 from fairlead_bus.streams.feed import SLICE
 from fairlead_contracts import subjects
@@ -139,7 +139,9 @@ async def test_a_stream_made_anew_is_believed(bus: Bus) -> None:
         await bus.jetstream.call("STREAM.DELETE.state")
         await provision(bus, topology(["c1"]))
         await bus.publish(at("a"), node("a", epoch=1, rev=1))
-        await bus.wire._client.force_reconnect()  # rather than wait for the silence of the lost consumer
+        await (
+            bus.connection._client.force_reconnect()
+        )  # rather than wait for the silence of the lost consumer
         await eventually(lambda: mirror.values[at("a")].stamp == (1, 1), on=wake)
 
 
@@ -172,7 +174,7 @@ async def test_what_the_server_read_out_to_a_subject_is_no_value_of_it(bus: Bus,
     async with running(a_mirror(bus, wake)) as mirror:
         mirror.take()
         ack = await bus.publish(subjects.answer("team-a", "s1"), node("a", rev=2))
-        await bus.wire.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply=at("a"))
+        await bus.connection.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply=at("a"))
         await eventually(lambda: mirror.seq == 2, on=wake)
         assert mirror.take().changed == {}
         assert mirror.values[at("a")].stamp == (1, 1)
@@ -192,7 +194,7 @@ async def test_what_cannot_be_read_never_takes_the_place_of_the_last_good_value(
             await eventually(lambda seq=turn + 2: mirror.seq == seq, on=wake)  # type: ignore[misc] # one of its own each
         assert mirror.take().changed == {}
         assert set(mirror.unreadable) == {at("a")}
-        await bus.wire._client.force_reconnect()
+        await bus.connection._client.force_reconnect()
         await eventually(lambda: mirror.rebuilds > 0 and mirror.complete, on=wake)
         assert mirror.values[at("a")].stamp == (1, 1)  # a replay that shows nothing else sweeps nothing
         assert mirror.take().changed == {}
@@ -216,7 +218,7 @@ async def test_what_stands_as_before_is_no_change_after_a_reconnect(bus: Bus) ->
     async with running(a_mirror(bus, wake)) as mirror:
         before = mirror.values[at("a")]
         assert set(mirror.take().changed) == {at("a"), at("b"), at("c")}
-        await bus.wire._client.force_reconnect()
+        await bus.connection._client.force_reconnect()
         await eventually(lambda: mirror.rebuilds > 0 and mirror.complete, on=wake)
         assert mirror.take().changed == {}
         assert mirror.values[at("a")] is before
@@ -257,7 +259,7 @@ async def test_what_its_owner_puts_back_is_taken_over_a_stamp_and_a_delete_that_
 
 def test_whoever_can_cause_notes_cannot_cause_a_flood_of_them() -> None:
     tally, now = BusTally(), 100.0
-    notes = SparingNotes(tally, clock=lambda: now)
+    notes = RateLimitedNotes(tally, clock=lambda: now)
     for number in range(1000):
         notes.note("mirror.malformed", number=number)
     assert len(tally.notes) == NOTES_A_MINUTE
@@ -285,7 +287,7 @@ async def test_a_reconnect_rebuilds_and_sweeps_while_old_values_stay_readable(
         await bus.publish(at("d"), node("d"))
         await eventually(lambda: at("d") in mirror.values, on=wake)
         if at("b") in mirror.values:  # it was rebuilt before the purge: the next rebuild sweeps
-            await bus.wire._client.force_reconnect()
+            await bus.connection._client.force_reconnect()
             await eventually(lambda: at("b") not in mirror.values, on=wake)
         changed = mirror.take().changed
         assert changed[at("b")] is None
@@ -409,7 +411,7 @@ async def test_a_gap_is_noticed(bus: Bus, tally: BusTally) -> None:
     wake = asyncio.Event()
     async with running(a_mirror(bus, wake)) as mirror:
         # Swallow one message between the socket and the mirror.
-        sinks = bus.wire._client._sinks
+        sinks = bus.connection._client._sinks
         sid = max(sinks)
         real, swallowed = sinks[sid], asyncio.Event()
 
@@ -490,8 +492,8 @@ async def test_reconnects_one_after_the_other_do_not_slow_each_other_down(
     )  # thirteen that double take more than a minute
     async with running(a_mirror(bus)) as mirror, asyncio.timeout(40):
         for rebuilds in range(1, 14):
-            bus.wire._tell(up=False)
+            bus.connection._tell(up=False)
             assert not mirror.complete
-            bus.wire._tell(up=True)
+            bus.connection._tell(up=True)
             await mirror.wait_complete()
             assert mirror.rebuilds >= rebuilds

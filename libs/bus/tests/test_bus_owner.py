@@ -91,7 +91,7 @@ async def test_a_publish_that_was_never_settled_is_found_by_the_next(
     assert await owner.publish(b"next") == 3
     assert await standing(bus) == b"next"
     await asyncio.to_thread(nats_server.restart)
-    await bus.wire.until_connected()
+    await bus.connection.until_connected()
     assert await owner.publish(b"after the crash") == 4
 
 

@@ -102,7 +102,7 @@ async def test_an_older_stream_loses_its_duplicate_window(bus: Bus) -> None:
 async def test_a_server_that_cannot_do_without_gets_the_shortest_window(
     bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(bus.wire), "server_release", (2, 12))
+    monkeypatch.setattr(type(bus.connection), "server_release", (2, 12))
     await bus.jetstream.call("STREAM.DELETE.submit")
     await provision(bus, topology(["c1"]))
     assert (await config(bus, "submit"))["duplicate_window"] == 100_000_000

@@ -151,7 +151,7 @@ async def test_a_question_in_flight_fails_when_the_connection_drops(
 async def test_questions_are_served_again_after_a_restart(nats_server: NatsServer, bus: Bus) -> None:
     await bus.serve(ASK, echo)
     await asyncio.to_thread(nats_server.restart)
-    await bus.wire.until_connected()
+    await bus.connection.until_connected()
     assert await bus.request(ASK, b"?") == ASK.encode() + b" ?"
 
 
@@ -164,7 +164,7 @@ async def test_core_messages_reach_who_listens(bus: Bus) -> None:
         wake.set()
 
     stop = await bus.subscribe_core("some.*", hear)
-    await bus.wire.send("some.thing", b"x")
+    await bus.connection.send("some.thing", b"x")
     await eventually(lambda: heard, on=wake)
     assert (heard[0].subject, heard[0].payload, heard[0].headers) == ("some.thing", b"x", {})
     await stop()

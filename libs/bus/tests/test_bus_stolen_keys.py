@@ -113,7 +113,7 @@ async def test_within_the_services_account_a_thief_has_the_server_write_for_it(
         connect(guarded.root, name="ops") as ops,
     ):
         ack = await thief.publish(subjects.answer("team-a", "s1"), document)
-        await thief.wire.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply=aim)
+        await thief.connection.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply=aim)
 
         async def written() -> Stored | None:
             return await ops.last("KV_policy", aim)
@@ -142,7 +142,7 @@ async def have_stored_again(thief: Bus, ops: Bus, stream: str, filtered: str, co
     await thief.jetstream.call(f"CONSUMER.CREATE.{stream}.{name}.{filtered}", asked)
     batch = msgspec.json.encode({"batch": count, "expires": 30_000_000_000})
     aim = filtered.replace(">", "aim")
-    await thief.wire.send(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}", batch, reply=aim)
+    await thief.connection.send(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}", batch, reply=aim)
 
     async def all_given() -> bool:
         given = msgspec.json.decode(await ops.jetstream.call(f"CONSUMER.INFO.{stream}.{name}"))

@@ -357,7 +357,7 @@ async def test_work_goes_on_after_the_server_was_killed(nats_server: NatsServer,
         await bus.publish(SUBJECT, b"before")
         await eventually(lambda: nothing_waits(bus))
         await asyncio.to_thread(nats_server.restart)
-        await bus.wire.until_connected()
+        await bus.connection.until_connected()
         await bus.publish(SUBJECT, b"after")
         await eventually(lambda: nothing_waits(bus))
     assert handled == {b"before", b"after"}
@@ -429,7 +429,7 @@ async def test_a_worker_on_a_closed_connection_ends_instead_of_spinning(
         worker = Worker(own, stream="submit", durable=DURABLE, handle=_nothing)
         task = asyncio.create_task(worker.run())
         await eventually(lambda: worker._outstanding)
-        await own.wire.close()
+        await own.connection.close()
         async with asyncio.timeout(30):  # a loop that never yields would keep this from firing, too
             with pytest.raises(ExceptionGroup) as ended:
                 await task

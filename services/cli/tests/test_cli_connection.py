@@ -178,7 +178,7 @@ async def test_live_answers_are_heard_and_what_nobody_can_read_is_left_out(bus: 
     heard: list[AnyAnswer] = []
     async with hearing_answers(bus, "t", heard.append, list):
         for payload in (b"\xff", started("a"), b'{"kind":"newer","v":1}', ended("a")):
-            await bus.wire.send(subjects.answer("t", "a"), payload)
-        await bus.wire.send(subjects.answer("u", "a"), started("a"))
+            await bus.connection.send(subjects.answer("t", "a"), payload)
+        await bus.connection.send(subjects.answer("u", "a"), started("a"))
         await eventually(lambda: len(heard) == 2)
     assert [type(one) for one in heard] == [Started, Ended]

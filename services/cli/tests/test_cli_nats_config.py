@@ -157,7 +157,7 @@ async def test_who_has_the_old_key_ends_once_the_new_one_is_there_and_says_so(
         key.write_bytes(old)
         server.reload()
         await eventually(lambda: tally.counts["bus.error.Error"] > 1, on=tally.heard, what="refused twice")
-        assert not bus.wire.closed.is_set()
+        assert not bus.connection.closed.is_set()
         key.write_bytes(new)
         await bus.wait_closed()
         with pytest.raises(ClosedError, match="its file holds another one by now"):

@@ -5,12 +5,12 @@ once, named in a comment and covered by a test. Errors are typed: `RetryableBusE
 
 Each room knows only those before it:
 
-- `connection`: `client` mends nats-py, `wire` sends and asks over one connection, `jetstream` holds the few calls of its
+- `connection`: `client` mends nats-py, `nats_connection` sends and asks over one connection, `jetstream` holds the few calls of its
   API, `endpoints` answer; `bus` is what users have.
 - `streams`: `publisher` and `bucket` write; `feed` replays a stream once, `mirror` and `follower` for ever;
   `compare_and_swap` is sure of its outcome.
 - `ownership`: an `owned_subject` and `leadership` claim by it; `membership`, `roster` and `assignment` share work out.
-- `work`: a `worker` takes from a work queue (`turns`, `overtaking`, `settling`).
+- `work`: a `worker` takes from a work queue (`fair_queue`, `overtaking`, `ack_batcher`).
 - `facts`: an `announcer` says what a cluster has, `comparison` and `repair` keep it so, `event_diff` tells what
   happened to its jobs.
 - `frontend_endpoints` take what a frontend is asked to do.

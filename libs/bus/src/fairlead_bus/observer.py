@@ -56,7 +56,7 @@ NOTES_A_MINUTE = 10
 _MINUTE = 60.0
 
 
-class SparingNotes:
+class RateLimitedNotes:
     """Passes a few notes a minute on to an observer and counts the rest: whoever can cause a note can cause a flood.
 
     What is held back is told as `held_back` with the first note of the next minute.
@@ -70,7 +70,7 @@ class SparingNotes:
         self._held_back = 0
 
     def note(self, what: str, **facts: object) -> None:
-        """Notes as the observer does."""
+        """Passes the note on, or counts it as held back."""
         now = self._clock()
         if now - self._since >= _MINUTE:
             self._since, self._passed = now, 0

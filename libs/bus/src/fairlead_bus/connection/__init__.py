@@ -1,1 +1,1 @@
-"""The connection: nats-py mended, one wire, the JetStream calls, endpoints, and `Bus`, which users have."""
+"""The connection: nats-py mended, one connection to NATS, the JetStream calls, endpoints, and `Bus`, which users have."""

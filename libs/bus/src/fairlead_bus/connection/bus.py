@@ -14,8 +14,8 @@ from fairlead_bus.connection import trace
 from fairlead_bus.connection.client_import import enable_websockets
 from fairlead_bus.connection.endpoints import ERROR_CODE, ERROR_TEXT, Asked, Endpoint, Handler
 from fairlead_bus.connection.jetstream import EXPECTED_LAST, MSG_ID, TTL, Ack, JetStream, Stored
+from fairlead_bus.connection.nats_connection import NatsConnection
 from fairlead_bus.connection.settings import ConnectionSettings
-from fairlead_bus.connection.wire import Wire
 from fairlead_bus.errors import ConnectFailedError, FatalBusError, RemoteError
 from fairlead_bus.observer import SILENT, BusObserver
 from fairlead_contracts.base.tokens import encode_key
@@ -38,17 +38,17 @@ _MISSED_PINGS = 2
 class Bus:
     """Publish, ask and serve over one connection."""
 
-    def __init__(self, wire: Wire, name: str) -> None:
-        self.wire = wire
+    def __init__(self, connection: NatsConnection, name: str) -> None:
+        self.connection = connection
         """The connection below, for the pieces of this library."""
-        self.jetstream = JetStream(wire)
+        self.jetstream = JetStream(connection)
         """JetStream's API, for the pieces of this library."""
         self.name = name
 
     @property
     def observer(self) -> BusObserver:
         """The observer of what the bus meets."""
-        return self.wire.observer
+        return self.connection.observer
 
     @property
     def incarnation(self) -> str:
@@ -56,20 +56,20 @@ class Bus:
 
         It changes only together with a reconnect being announced: capture it before what it shall vouch for.
         """
-        return self.wire.incarnation
+        return self.connection.incarnation
 
     @property
     def connected(self) -> bool:
         """Whether a message can be sent right now."""
-        return self.wire.connected
+        return self.connection.connected
 
     async def wait_closed(self) -> None:
         """Returns once the connection is closed for good: the process must exit then."""
-        await self.wire.closed.wait()
+        await self.connection.closed.wait()
 
     def on_connection(self, changed: Callable[[bool], None]) -> Callable[[], None]:
         """Calls `changed(False)` on a disconnect, `changed(True)` on a reconnect; returns how to stop that."""
-        return self.wire.on_connection(changed)
+        return self.connection.on_connection(changed)
 
     async def publish(
         self,
@@ -135,7 +135,7 @@ class Bus:
             RemoteError: the answer is an error.
             ConnectionLostError, DisconnectedError: retryable; DeniedError, PayloadTooLargeError, ClosedError: fatal.
         """
-        message = await self.wire.ask(subject, payload, headers=trace.inject(headers), timeout=timeout)
+        message = await self.connection.ask(subject, payload, headers=trace.inject(headers), timeout=timeout)
         found = message.headers or {}
         if ERROR_CODE in found:
             code = found[ERROR_CODE]
@@ -150,7 +150,7 @@ class Bus:
             handle: returns the answer; `Rejected` becomes the asker's `RemoteError`.
             queue: group of servers of which one gets each question; None gives it to all.
         """
-        endpoint = Endpoint(self.wire, handle)
+        endpoint = Endpoint(self.connection, handle)
         await endpoint.open(subject, queue)
         return endpoint
 
@@ -162,8 +162,8 @@ class Bus:
         async def listener(message: Msg) -> None:
             await heard(Asked(subject=message.subject, payload=message.data, headers=message.headers or {}))
 
-        subscription = await self.wire.listen(subject, listener)
-        return lambda: self.wire.unlisten(subscription)
+        subscription = await self.connection.listen(subject, listener)
+        return lambda: self.connection.unlisten(subscription)
 
 
 def tombstone_headers(stamp: tuple[int, int] | None) -> Mapping[str, str]:
@@ -219,20 +219,20 @@ async def connect(
     """
     enable_websockets(settings.servers())
     identity = settings.identity()
-    wire = Wire(observer, lambda: _has_other_key(settings, identity))
+    connection = NatsConnection(observer, lambda: _has_other_key(settings, identity))
     try:
         # Trap: the first connect retries a dead port for ever, with or without reconnects allowed.
         async with asyncio.timeout(settings.connect_timeout_seconds):
-            await wire.open(_options(settings, name, identity or name))
+            await connection.open(_options(settings, name, identity or name))
     except TimeoutError as error:
-        await wire.close()
+        await connection.close()
         raise ConnectFailedError(
-            f"no connection to {settings.redacted()['url']}: {_in_words(wire.last_error)}"
+            f"no connection to {settings.redacted()['url']}: {_in_words(connection.last_error)}"
         ) from error
     try:
-        yield Bus(wire, name)
+        yield Bus(connection, name)
     finally:
-        await wire.close()
+        await connection.close()
 
 
 def _has_other_key(settings: ConnectionSettings, identity: str | None) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from fairlead_bus.connection.wire import Wire
+from fairlead_bus.connection.nats_connection import NatsConnection
 from fairlead_bus.errors import BusError, PayloadTooLargeError, Rejected
 
 ERROR_TEXT = "Nats-Service-Error"
@@ -38,8 +38,8 @@ _AT_ONCE = 256
 class Endpoint:
     """Handles the questions on one subject, several at once."""
 
-    def __init__(self, wire: Wire, handle: Handler) -> None:
-        self._wire = wire
+    def __init__(self, connection: NatsConnection, handle: Handler) -> None:
+        self._connection = connection
         self._handle = handle
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._busy: set[asyncio.Task[None]] = set()
@@ -47,12 +47,12 @@ class Endpoint:
 
     async def open(self, subject: str, queue: str | None) -> None:
         """Begins to listen."""
-        self._subscription = await self._wire.listen(subject, self._on_message, queue=queue or "")
+        self._subscription = await self._connection.listen(subject, self._on_message, queue=queue or "")
 
     async def close(self) -> None:
         """Stops listening and waits for the questions that are being answered."""
         if self._subscription is not None:
-            await self._wire.unlisten(self._subscription)
+            await self._connection.unlisten(self._subscription)
         if self._busy:
             await asyncio.wait(self._busy)
 
@@ -71,33 +71,33 @@ class Endpoint:
         self._busy.discard(task)
         self._free.release()
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._wire.observer.note("serve.failed", error=repr(error))
+            self._connection.observer.note("serve.failed", error=repr(error))
 
     async def _answer(self, message: Msg) -> None:
         if not message.reply:
-            self._wire.observer.count("serve.unanswerable")
+            self._connection.observer.count("serve.unanswerable")
             return  # nobody would hear the answer, which is work all the same
         if not REPLY_SUBJECTS.match(message.reply):
             # Trap: the answer goes out with our rights. On a reply subject of the asker's choice it would be a write to
             # whatever the asker may not write to itself: a key of a bucket, a fact, a decision.
-            self._wire.observer.count("serve.misdirected")
-            self._wire.observer.note("serve.misdirected", subject=message.subject, reply=message.reply)
+            self._connection.observer.count("serve.misdirected")
+            self._connection.observer.note("serve.misdirected", subject=message.subject, reply=message.reply)
             return
         asked = Asked(subject=message.subject, payload=message.data, headers=message.headers or {})
         payload, headers = await self._outcome(asked)
         try:
             await self._send(message.reply, payload, headers)
         except BusError as error:
-            self._wire.observer.count("serve.unsent")
-            self._wire.observer.note("serve.unsent", subject=asked.subject, error=str(error))
+            self._connection.observer.count("serve.unsent")
+            self._connection.observer.note("serve.unsent", subject=asked.subject, error=str(error))
 
     async def _send(self, reply: str, payload: bytes, headers: Mapping[str, str] | None) -> None:
         try:
-            await self._wire.send(reply, payload, headers=headers)
+            await self._connection.send(reply, payload, headers=headers)
         except PayloadTooLargeError as error:
             # Without a word the asker would wait, and then believe that nobody is there.
-            self._wire.observer.count("serve.too_large")
-            await self._wire.send(
+            self._connection.observer.count("serve.too_large")
+            await self._connection.send(
                 reply, headers=_error(TOO_LARGE, f"the answer is too large: {error}; ask for less")
             )
 
@@ -107,8 +107,8 @@ class Endpoint:
         except Rejected as rejected:
             return rejected.payload, _error(rejected.code, rejected.text)
         except Exception as error:  # noqa: BLE001 - the asker must hear of whatever went wrong, and others be served
-            self._wire.observer.count("serve.failed")
-            self._wire.observer.note("serve.failed", subject=asked.subject, error=repr(error))
+            self._connection.observer.count("serve.failed")
+            self._connection.observer.note("serve.failed", subject=asked.subject, error=repr(error))
             return b"", _error(INTERNAL_ERROR, "internal error")
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 from nats.aio.msg import Msg
 
-from fairlead_bus.connection.wire import Wire, says_nobody
+from fairlead_bus.connection.nats_connection import NatsConnection, says_nobody
 from fairlead_bus.errors import (
     AnswerTimeoutError,
     ConnectionLostError,
@@ -146,8 +146,8 @@ _consumer_facts = msgspec.json.Decoder(ConsumerFacts)
 class JetStream:
     """Calls to JetStream over one connection."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, connection: NatsConnection) -> None:
+        self._connection = connection
 
     async def publish(
         self,
@@ -167,7 +167,7 @@ class JetStream:
             DisconnectedError, ClosedError, DeniedError, PayloadTooLargeError, InvalidMessageError: nothing was stored.
         """
         try:
-            message = await self._wire.ask(subject, payload, headers=headers, timeout=timeout)
+            message = await self._connection.ask(subject, payload, headers=headers, timeout=timeout)
         except (AnswerTimeoutError, ConnectionLostError) as error:
             raise PublishUncertainError(f"no ack for {subject}: {error}") from error
         except NobodyAnswersError as error:
@@ -186,11 +186,11 @@ class JetStream:
         Raises:
             JetStreamNotFoundError, WrongLastSequenceError, JetStreamRefusedError: what the server said.
             UnavailableError: JetStream is off, starting or without a leader.
-            AnswerTimeoutError, ConnectionLostError, DisconnectedError, ClosedError, DeniedError: as `Wire.ask`.
+            AnswerTimeoutError, ConnectionLostError, DisconnectedError, ClosedError, DeniedError: as `NatsConnection.ask`.
         """
         payload = b"" if body is None else msgspec.json.encode(body)
         try:
-            message = await self._wire.ask(f"$JS.API.{verb}", payload, timeout=timeout)
+            message = await self._connection.ask(f"$JS.API.{verb}", payload, timeout=timeout)
         except NobodyAnswersError as error:
             raise UnavailableError("JetStream does not answer") from error
         answer = _api_answer.decode(message.data)
@@ -221,11 +221,11 @@ class JetStream:
 
         Raises:
             UnavailableError: nobody answers.
-            AnswerTimeoutError, ConnectionLostError, DisconnectedError, ClosedError, DeniedError: as `Wire.ask`.
+            AnswerTimeoutError, ConnectionLostError, DisconnectedError, ClosedError, DeniedError: as `NatsConnection.ask`.
         """
         asked = {"next_by_subj": subject, "seq": seq, "batch": most, "max_bytes": most_bytes}
         try:
-            found = await self._wire.ask_for_several(
+            found = await self._connection.ask_for_several(
                 f"$JS.API.DIRECT.GET.{stream}",
                 msgspec.json.encode(asked),
                 is_last=_ends_a_batch,

@@ -17,7 +17,7 @@ from fairlead_bus.connection.bus import RESTATED, Bus
 from fairlead_bus.errors import BusError, NotProvisionedError, PayloadTooLargeError
 from fairlead_bus.facts.comparison import UNSTAMPED, Comparison, differing
 from fairlead_bus.facts.repair import Repair
-from fairlead_bus.observer import SparingNotes
+from fairlead_bus.observer import RateLimitedNotes
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.streams.publisher import Publisher
 from fairlead_contracts import subjects, topology
@@ -123,7 +123,7 @@ class Announcer:
         self._repair = Repair(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
         self._publisher = Publisher(bus, acked=self._repair.foreign.wrote)
         self._events = Publisher(bus)
-        self._notes = SparingNotes(bus.observer)
+        self._notes = RateLimitedNotes(bus.observer)
         # An alert sees no increase in a series that begins at one.
         bus.observer.count("announcer.too_large", 0)
         self._mark_looked_at = 0.0

@@ -87,7 +87,7 @@ class Comparison:
             self.wrong.add(subject)
             return
         truth = self._truth.get(subject)
-        if truth is not None and says(state, truth):
+        if truth is not None and says_the_same(state, truth):
             self.found[subject] = truth
         else:
             self.found[subject] = state
@@ -97,10 +97,12 @@ class Comparison:
 def differing(found: Mapping[str, State], truth: Mapping[str, State]) -> set[str]:
     """Subjects that say something else than the truth, or that one of both lacks."""
     unknown = found.keys() - truth.keys()
-    return unknown | {subject for subject, state in truth.items() if not says(found.get(subject), state)}
+    return unknown | {
+        subject for subject, state in truth.items() if not says_the_same(found.get(subject), state)
+    }
 
 
-def says(found: State | None, truth: State) -> bool:
+def says_the_same(found: State | None, truth: State) -> bool:
     """Whether both say the same, apart from the stamp that the announcer puts in."""
     if found is None:
         return False

@@ -68,7 +68,7 @@ class ForeignWrites:
         """Hears until cancelled."""
         while True:
             await self._begun.wait()
-            await self._bus.wire.until_connected()
+            await self._bus.connection.until_connected()
             try:
                 await self._hear()
             except (RetryableBusError, JetStreamNotFoundError):

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.errors import JetStreamNotFoundError, RetryableBusError
 from fairlead_bus.facts.foreign_writes import ForeignWrites
-from fairlead_bus.observer import SparingNotes
+from fairlead_bus.observer import RateLimitedNotes
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects, topology
@@ -103,7 +103,7 @@ class Repair:
         self._cluster = cluster
         self._wake = wake
         self._observer = bus.observer
-        self._notes = SparingNotes(bus.observer)
+        self._notes = RateLimitedNotes(bus.observer)
         filtered = subjects.state_filter(cluster)
         self.foreign = ForeignWrites(bus, stream=topology.STATE, filter=filtered, wake=wake)
         self._audit = Audit(bus, stream=topology.STATE, filter=filtered, said=said, lacks=self._add)

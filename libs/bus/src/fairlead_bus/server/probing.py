@@ -133,7 +133,7 @@ async def _may_publish(bus: Bus, tried: Sequence[str]) -> dict[str, bool]:
     async def may(subject: str) -> bool:
         async with free:
             try:
-                await bus.wire.ask(subject, NO_BODY, headers=EXPECTED_STREAM, timeout=_TIMEOUT_SECONDS)
+                await bus.connection.ask(subject, NO_BODY, headers=EXPECTED_STREAM, timeout=_TIMEOUT_SECONDS)
             except DeniedError:
                 return False
             except (NobodyAnswersError, AnswerTimeoutError):
@@ -188,9 +188,9 @@ async def _crossing(tenant: Login, inside: Login) -> list[str]:
         await service.subscribe_core(aim, hear)
         await _settled(service)
         bait = subjects.submit(subjects.ANY_CLUSTER, tenant.user.tenant or "")
-        await bus.wire.send(bait, NO_BODY, reply=aim, headers=EXPECTED_STREAM)
+        await bus.connection.send(bait, NO_BODY, reply=aim, headers=EXPECTED_STREAM)
         try:  # what is sent behind the bait is answered behind it
-            await bus.wire.ask(bait, NO_BODY, headers=EXPECTED_STREAM, timeout=_TIMEOUT_SECONDS)
+            await bus.connection.ask(bait, NO_BODY, headers=EXPECTED_STREAM, timeout=_TIMEOUT_SECONDS)
         except (NobodyAnswersError, AnswerTimeoutError):
             faults.append(
                 f"missing: what {tenant.user.name} submits reaches no stream; nats-server takes up a new account at "

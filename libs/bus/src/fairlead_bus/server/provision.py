@@ -105,7 +105,7 @@ async def find_changes(bus: Bus, topology: Topology, *, replicas: int | None = N
     Raises:
         RetryableBusError: not finished; run it again.
     """
-    window_can_be_off = bus.wire.server_release >= _WINDOW_CAN_BE_OFF
+    window_can_be_off = bus.connection.server_release >= _WINDOW_CAN_BE_OFF
     configs = [_of_stream(spec, window_can_be_off=window_can_be_off) for spec in topology.streams]
     configs += [_of_bucket(spec) for spec in topology.buckets]
     sticky = {spec.name for spec in topology.streams if not spec.max_age_given}

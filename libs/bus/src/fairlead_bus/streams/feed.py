@@ -102,13 +102,13 @@ class Feed:
         self._forget_connection: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Self:
-        self._inbox = self._bus.wire.new_inbox()
+        self._inbox = self._bus.connection.new_inbox()
         self._forget_connection = self._bus.on_connection(
             lambda up: self.abandon("reconnected" if up else "disconnected")
         )
         self._watch_silence()
         try:
-            self._subscription = await self._bus.wire.listen_inline(self._inbox, self._on_message)
+            self._subscription = await self._bus.connection.listen_inline(self._inbox, self._on_message)
             self.created = await self._bus.jetstream.create_consumer(
                 self._stream, self._config(), timeout=self._create_seconds
             )
@@ -127,7 +127,7 @@ class Feed:
         if self._timer is not None:
             self._timer.cancel()
         if self._subscription is not None:
-            await self._bus.wire.unlisten(self._subscription)
+            await self._bus.connection.unlisten(self._subscription)
         if not self.broken.done() or self.broken.cancelled():
             self.broken.cancel()
         elif (reason := self.broken.exception()) is not None:
@@ -170,7 +170,7 @@ class Feed:
         }
         self._outstanding += more
         verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
-        await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
+        await self._bus.connection.send(verb, msgspec.json.encode(request), reply=self._inbox)
 
     async def position(self) -> ConsumerFacts:
         """The place at which the server stands with this feed.
@@ -252,7 +252,7 @@ class Feed:
     def abandon(self, reason: str) -> None:
         """Breaks the feed."""
         if not self.broken.done():
-            closed = self._bus.wire.closed.is_set()
+            closed = self._bus.connection.closed.is_set()
             self.broken.set_exception(ClosedError(reason) if closed else ReplayBrokenError(reason))
             self._reached.set()
 
@@ -285,9 +285,9 @@ class Feed:
     async def _on_status(self, message: Msg, headers: Mapping[str, str]) -> None:
         """Answers flow control. All messages before it are processed by then."""
         if message.reply:
-            await self._bus.wire.send(message.reply)
+            await self._bus.connection.send(message.reply)
         elif stalled := headers.get("Nats-Consumer-Stalled"):
-            await self._bus.wire.send(stalled)
+            await self._bus.connection.send(stalled)
         sent = headers.get("Nats-Last-Consumer")
         if sent is not None and int(sent) != self._count:
             self.abandon(f"the server sent {sent} messages, {self._count} arrived")

@@ -37,7 +37,7 @@ class Follower:
 
     async def __aiter__(self) -> AsyncIterator[Delivery]:
         while True:
-            await self._bus.wire.until_connected()
+            await self._bus.connection.until_connected()
             try:
                 async with self._feed() as feed:
                     if self._after is None and self._since is None:

@@ -17,7 +17,7 @@ from fairlead_bus.errors import (
     ReplayBrokenError,
     RetryableBusError,
 )
-from fairlead_bus.observer import SparingNotes
+from fairlead_bus.observer import RateLimitedNotes
 from fairlead_bus.streams.feed import Feed
 from fairlead_bus.streams.tombstones import RevisionStamp, Tombstone, Tombstones
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
@@ -117,7 +117,7 @@ class Mirror[T]:
         self._replayed = False
         """Whether the replay that was begun last came to its end."""
         self._unreadable: dict[str, str] = {}
-        self._notes = SparingNotes(bus.observer)
+        self._notes = RateLimitedNotes(bus.observer)
         self._create_seconds = cycle(_CREATE_SECONDS)
         self.complete = False
         """Whether `values` holds everything that stood when the last replay ended, and all changes since."""
@@ -170,7 +170,7 @@ class Mirror[T]:
         pause = _FIRST_PAUSE
         try:
             while True:
-                await self._bus.wire.until_connected()
+                await self._bus.connection.until_connected()
                 try:
                     await self._replay_and_follow()
                 except RetryableBusError as error:

@@ -75,15 +75,15 @@ class Publisher:
         while len(self._pending) >= self._window:
             await self._wait_for_room()
         own = trace.inject(with_publish_headers(headers, msg_id=msg_id, ttl_seconds=ttl_seconds))
-        wire = self._bus.wire
+        connection = self._bus.connection
         acked: asyncio.Future[Ack] = self._loop.create_future()
-        reply = wire.replies.expect(subject, partial(self._settle, acked, len(payload)))
+        reply = connection.replies.expect(subject, partial(self._settle, acked, len(payload)))
         # Before it is sent: its answer, or the loss of the connection, may come while the send is still awaited.
         self._pending[acked] = (subject, reply)
         try:
-            await wire.send(subject, payload, reply=reply, headers=own)
+            await connection.send(subject, payload, reply=reply, headers=own)
         except BaseException:
-            wire.replies.forget(reply)
+            connection.replies.forget(reply)
             self._pending.pop(acked, None)
             raise
         return acked
@@ -136,7 +136,7 @@ class Publisher:
     def _give_up(self, reason: BusError) -> None:
         pending, self._pending = self._pending, {}
         for acked, (subject, reply) in pending.items():
-            self._bus.wire.replies.forget(reply)
+            self._bus.connection.replies.forget(reply)
             self._fail(subject, acked, PublishUncertainError(str(reason)))
 
     def _fail(self, subject: str, acked: asyncio.Future[Ack], error: BusError) -> None:

@@ -20,7 +20,7 @@ from nats.aio.msg import Msg
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Stored
 from fairlead_bus.streams.delivery import Delivery
-from fairlead_bus.work.turns import uncount
+from fairlead_bus.work.fair_queue import uncount
 
 LOOK_SECONDS = 0.01
 """Seconds between two questions which subjects hold messages, while some stand behind what was read: by so much is a
@@ -64,7 +64,7 @@ _stream = msgspec.json.Decoder(_Stream)
 
 
 class Overtaking:
-    """Finds messages behind those that a durable has delivered.
+    """Reads messages that stand behind a flood, before the durable brings them.
 
     Args:
         bus: the connection.

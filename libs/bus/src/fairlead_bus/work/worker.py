@@ -22,12 +22,12 @@ from fairlead_bus.errors import (
     PoisonError,
     RetryableBusError,
 )
-from fairlead_bus.observer import SparingNotes
+from fairlead_bus.observer import RateLimitedNotes
 from fairlead_bus.streams.delivery import Delivery, is_delivery, read_delivery
+from fairlead_bus.work.ack_batcher import ACK_SECONDS, AckBatcher
 from fairlead_bus.work.attempts import Attempts
+from fairlead_bus.work.fair_queue import FairQueue, LineConcurrency, QueuedMessage, uncount
 from fairlead_bus.work.overtaking import Overtaking
-from fairlead_bus.work.settling import ACK_SECONDS, Settling
-from fairlead_bus.work.turns import QueuedMessage, Shares, Turns, uncount
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros
@@ -115,7 +115,7 @@ class Worker:
             parallel: number of messages that are handled at once.
             line_of: the line that a subject's messages stand in; by default there is one for all.
             share: number of one line's messages that are handled at once; by default all. A crowded line has less while
-                somebody stands in a short one; see `Shares`.
+                somebody stands in a short one; see `LineConcurrency`.
             overtaking: pattern of what the durable delivers, where those behind a flood shall be found; see `Overtaking`.
                 It takes the rights to a stream's information and to its messages by number.
             concerns: whether a message is any business of `handle`; one that is none is acked as it is read, without a
@@ -127,9 +127,9 @@ class Worker:
         self._handle = handle
         self._parallel = parallel
         self._line_of = line_of
-        self._shares = Shares(share or parallel)
+        self._concurrency = LineConcurrency(share or parallel)
         self._concerns = concerns
-        self._turns = Turns()
+        self._queue = FairQueue()
         self._serving: Counter[str] = Counter()
         """Number of messages that are being handled, by line."""
         self._held: Counter[str] = Counter()
@@ -137,8 +137,8 @@ class Worker:
         self._max_deliver = DEFAULT_MAX_DELIVER
         self._max_unfinished = DEFAULT_MAX_UNFINISHED
         self._attempts = Attempts()
-        self._notes = SparingNotes(bus.observer)
-        self._settling = Settling(bus)
+        self._notes = RateLimitedNotes(bus.observer)
+        self._acks = AckBatcher(bus)
         self._overtaking = Overtaking(bus, stream=stream, pattern=overtaking) if overtaking else None
         self._read_ahead, self._batch = (
             (READ_AHEAD_OVERTAKING, PULL_BATCH_OVERTAKING) if overtaking else (READ_AHEAD, PULL_BATCH)
@@ -167,12 +167,12 @@ class Worker:
     @property
     def held(self) -> list[Delivery]:
         """The deliveries that wait in line or are being handled; those that are parked are not among them."""
-        return [waiting.delivery for waiting in [*self._busy.values(), *self._turns]]
+        return [waiting.delivery for waiting in [*self._busy.values(), *self._queue]]
 
     @property
     def oldest(self) -> Micros | None:
         """The instant at which the oldest message in hand was stored, parked ones too; None where none is."""
-        held = [*self._busy.values(), *self._parked.values(), *self._turns]
+        held = [*self._busy.values(), *self._parked.values(), *self._queue]
         return min((waiting.delivery.at for waiting in held), default=None)
 
     def stop(self) -> None:
@@ -201,7 +201,7 @@ class Worker:
                 self._group = group
                 aides = [
                     group.create_task(self._say_in_progress(), name=f"in progress of {self._durable}"),
-                    group.create_task(self._settling.run(), name=f"settling of {self._durable}"),
+                    group.create_task(self._acks.run(), name=f"settling of {self._durable}"),
                 ]
                 if self._overtaking is not None:
                     looking = self._overtake(self._overtaking)
@@ -217,7 +217,7 @@ class Worker:
 
     async def _learn_limits(self) -> None:
         while True:
-            await self._bus.wire.until_connected()
+            await self._bus.connection.until_connected()
             try:
                 facts = await self._bus.jetstream.durable(self._stream, self._durable)
             except RetryableBusError:
@@ -237,9 +237,9 @@ class Worker:
         """Asks for as many as may wait in line, and again when those have come or can come no more."""
         while not self._stopping:
             # Trap: a loop that swallows errors on a closed connection never yields. This one ends.
-            self._bus.wire.check_open()
+            self._bus.connection.check_open()
             self._turn.clear()
-            room = self._read_ahead - len(self._turns) if self._turns.bytes < MOST_BYTES else 0
+            room = self._read_ahead - len(self._queue) if self._queue.bytes < MOST_BYTES else 0
             if self._outstanding > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
                 self._bus.observer.count("worker.silent")
                 self._forget_pull()
@@ -253,15 +253,15 @@ class Worker:
         """Sends one request. It has a fresh inbox after each doubt: an old request whose inbox is gone gets nothing."""
         try:
             if self._subscription is None:
-                self._inbox = self._bus.wire.new_inbox()
-                self._subscription = await self._bus.wire.listen_inline(self._inbox, self._on_message)
+                self._inbox = self._bus.connection.new_inbox()
+                self._subscription = await self._bus.connection.listen_inline(self._inbox, self._on_message)
             request = {
                 "batch": batch,
                 "expires": int(PULL_SECONDS * _NANO),
                 "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
             }
             verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._durable}"
-            await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
+            await self._bus.connection.send(verb, msgspec.json.encode(request), reply=self._inbox)
         except RetryableBusError:
             return  # disconnected just now: the reconnect gives the next turn
         self._outstanding = batch
@@ -272,7 +272,7 @@ class Worker:
         self._outstanding = 0
         subscription, self._subscription = self._subscription, None
         if subscription is not None and self._group is not None:
-            self._group.create_task(self._bus.wire.unlisten(subscription))
+            self._group.create_task(self._bus.connection.unlisten(subscription))
         self._turn.set()
 
     def _on_message(self, message: Msg) -> None:
@@ -290,15 +290,15 @@ class Worker:
         if self._overtaking is not None:
             taken, verdict = self._overtaking.bring(delivery, message)
             if verdict is not None:
-                self._settling.put(message.reply, verdict)
+                self._acks.put(message.reply, verdict)
             if taken:
                 self._turn.set()
                 return
         if self._concerns is not None and not self._concerns(delivery):
-            self._settling.put(message.reply, b"+ACK")
+            self._acks.put(message.reply, b"+ACK")
         else:
             self._held[delivery.subject] += 1
-            self._turns.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
+            self._queue.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
         self._fill_places()
         if self._is_crowded:
             self._crowded.set()
@@ -310,7 +310,7 @@ class Worker:
     @property
     def _is_crowded(self) -> bool:
         """Whether messages may stand behind what was read, and would have to wait for it."""
-        waits = len(self._turns)
+        waits = len(self._queue)
         return waits >= self._batch and (self._behind > 0 or waits > self._read_ahead - self._batch)
 
     async def _overtake(self, overtaking: Overtaking) -> None:
@@ -333,23 +333,25 @@ class Worker:
 
     def _take_ahead(self, delivery: Delivery) -> None:
         message = Msg(_client=None, subject=delivery.subject, data=delivery.payload)  # type: ignore[arg-type] # says nothing
-        self._turns.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
+        self._queue.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
         self._bus.observer.count("worker.overtook")
         self._fill_places()
 
     def _waits_enough(self, subject: str) -> bool:
-        return self._turns.waiting_in(self._line_of(subject)) >= self._shares.most
+        return self._queue.waiting_in(self._line_of(subject)) >= self._concurrency.most
 
     def _may_be_served(self, line: str) -> bool:
         serving = self._serving[line]
-        return serving < self._shares.most and serving < self._shares.of(line, self._turns.waiting_in(line))
+        return serving < self._concurrency.most and serving < self._concurrency.of(
+            line, self._queue.waiting_in(line)
+        )
 
     def _serve_next(self) -> bool:
         """Begins to handle the first message of the line whose turn it is."""
-        waiting = self._turns.take(self._may_be_served)
+        waiting = self._queue.take(self._may_be_served)
         if waiting is None or self._group is None:
             return False
-        self._shares.served(waiting.line, self._turns.waiting_in(waiting.line))
+        self._concurrency.served(waiting.line, self._queue.waiting_in(waiting.line))
         task = self._group.create_task(self._work_on(waiting), name=f"delivery of {waiting.delivery.subject}")
         self._busy[task] = waiting
         self._serving[waiting.line] += 1
@@ -370,9 +372,9 @@ class Worker:
         """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
-            await self._bus.wire.unlisten(subscription)
+            await self._bus.connection.unlisten(subscription)
         self._stopping = True
-        for waiting in self._turns.clear():
+        for waiting in self._queue.clear():
             self._settle(waiting.message, waiting.delivery, b"-NAK")
         for task in self._parked:
             task.cancel()
@@ -380,7 +382,7 @@ class Worker:
             await asyncio.wait(list(self._busy), timeout=self._ack_wait)
         for task in self._busy:
             task.cancel()
-        await self._settling.finish(ACK_SECONDS)
+        await self._acks.finish(ACK_SECONDS)
 
     # --- one message
 
@@ -479,7 +481,7 @@ class Worker:
         if not reply and self._overtaking is not None:
             reply = self._overtaking.settle(delivery, verdict)
         if reply:
-            self._settling.put(reply, verdict)
+            self._acks.put(reply, verdict)
 
     def _put_back(self, message: Msg, delivery: Delivery, seconds: float) -> None:
         self._settle(message, delivery, b'-NAK {"delay": %d}' % int(seconds * _NANO))
@@ -515,14 +517,14 @@ class Worker:
         """Tells the server that slow messages are in progress: else it would give them to another worker."""
         while True:
             await asyncio.sleep(self._ack_wait / 3)
-            for waiting in [*self._busy.values(), *self._parked.values(), *self._turns]:
+            for waiting in [*self._busy.values(), *self._parked.values(), *self._queue]:
                 reply = waiting.message.reply
                 if not reply and self._overtaking is not None:
                     reply = self._overtaking.reply_of(waiting.delivery)
                 if not reply:
                     continue  # the durable has not brought it yet: no time runs
                 try:
-                    await self._bus.wire.send(reply, b"+WPI")
+                    await self._bus.connection.send(reply, b"+WPI")
                 except RetryableBusError:
                     break
 

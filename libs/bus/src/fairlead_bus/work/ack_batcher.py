@@ -18,8 +18,8 @@ TOGETHER_SECONDS = 0.01
 answer of the server."""
 
 
-class Settling:
-    """Verdicts on their way to the server: `+ACK`, `-NAK`, `+TERM`."""
+class AckBatcher:
+    """Sends verdicts to the server in batches: `+ACK`, `-NAK`, `+TERM`."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -63,11 +63,11 @@ class Settling:
         try:
             await self._send(batch)
         except RetryableBusError:
-            await self._bus.wire.until_connected()
+            await self._bus.connection.until_connected()
             await self._send(batch)
 
     async def _send(self, batch: list[tuple[str, bytes]]) -> None:
         *others, (reply, verdict) = batch
         for other, its in others:
-            await self._bus.wire.send(other, its)
-        await self._bus.wire.ask(reply, verdict, timeout=ACK_SECONDS)
+            await self._bus.connection.send(other, its)
+        await self._bus.connection.ask(reply, verdict, timeout=ACK_SECONDS)

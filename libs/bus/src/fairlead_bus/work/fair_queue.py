@@ -1,6 +1,6 @@
 """Lines that are served in turn: whoever has much waiting delays the others by one turn, not by all that it has.
 
-`Shares` say how many messages of one line are handled at once.
+`LineConcurrency` says how many messages of one line are handled at once.
 """
 
 import time
@@ -28,8 +28,8 @@ class QueuedMessage(NamedTuple):
     delivery: Delivery
 
 
-class Turns:
-    """Messages by line, each line in the order of arrival."""
+class FairQueue:
+    """Messages that wait by line: the lines take turns, each in the order of arrival."""
 
     def __init__(self) -> None:
         self._lines: dict[str, deque[QueuedMessage]] = {}
@@ -61,7 +61,7 @@ class Turns:
         self.bytes += len(waiting.delivery.payload)
 
     def take(self, may: Callable[[str], bool]) -> QueuedMessage | None:
-        """The first of the next line that may be served; the line's next turn comes after all others'."""
+        """Takes the first message of the next line that may be served; the line's next turn comes after all others'."""
         name = next((name for name in self._lines if may(name)), None)
         if name is None:
             return None
@@ -88,8 +88,8 @@ def uncount(counts: Counter[str], name: str) -> None:
         del counts[name]
 
 
-class Shares:
-    """Shares of lines: the same for all, but a crowded line has less while somebody stands in a short one.
+class LineConcurrency:
+    """The number of messages that are handled at once of each line: fewer of a crowded one while a short one waits.
 
     Args:
         most: number of one line's messages that may be handled at once.

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fairlead_bus import Bus, BusTally, Delivery, Publisher
-from fairlead_bus.work.settling import ACK_SECONDS, Settling
+from fairlead_bus.work.ack_batcher import ACK_SECONDS, AckBatcher
 from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
@@ -70,24 +70,24 @@ async def test_verdicts_outlive_a_lost_connection(bus: Bus, nats_server: NatsSer
 
 
 async def test_one_answer_confirms_many(bus: Bus) -> None:
-    settling = Settling(bus)
+    settling = AckBatcher(bus)
     replies = []
     for number in range(100):
         settling.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
-    confirmed = await bus.wire.listen_inline(
+    confirmed = await bus.connection.listen_inline(
         f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
     )
     async with beside(settling.run()):
         await settling.finish(ACK_SECONDS)
         await eventually(lambda: len(replies) == 100)
-    await bus.wire.unlisten(confirmed)
+    await bus.connection.unlisten(confirmed)
     assert sum(map(bool, replies)) == 1
 
 
 async def test_what_comes_one_by_one_within_a_moment_is_confirmed_together(bus: Bus) -> None:
-    settling = Settling(bus)
+    settling = AckBatcher(bus)
     replies = []
-    confirmed = await bus.wire.listen_inline(
+    confirmed = await bus.connection.listen_inline(
         f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
     )
     async with beside(settling.run()):
@@ -95,5 +95,5 @@ async def test_what_comes_one_by_one_within_a_moment_is_confirmed_together(bus: 
             settling.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
             await asyncio.sleep(0)
         await eventually(lambda: len(replies) == 100)
-    await bus.wire.unlisten(confirmed)
+    await bus.connection.unlisten(confirmed)
     assert sum(map(bool, replies)) < 10

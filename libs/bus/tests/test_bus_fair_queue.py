@@ -1,4 +1,4 @@
-"""Turns between the tenants of one stream: a flood of one delays the others by its turn, not by all that it has."""
+"""FairQueue between the tenants of one stream: a flood of one delays the others by its turn, not by all that it has."""
 
 import asyncio
 from collections import Counter
@@ -8,7 +8,7 @@ from nats.aio.msg import Msg
 
 from fairlead_bus import Bus, BusTally, Delivery, Publisher
 from fairlead_bus.streams.delivery import read_delivery
-from fairlead_bus.work.turns import CALM_SECONDS, QueuedMessage, Shares, Turns
+from fairlead_bus.work.fair_queue import CALM_SECONDS, FairQueue, LineConcurrency, QueuedMessage
 from fairlead_bus.work.worker import READ_AHEAD, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
@@ -30,7 +30,7 @@ def waiting(line: str, number: int, size: int = 1) -> QueuedMessage:
     return QueuedMessage(line, message, read_delivery(message))
 
 
-def served(turns: Turns) -> list[int]:
+def served(turns: FairQueue) -> list[int]:
     found = []
     while (next_one := turns.take(lambda _: True)) is not None:
         found.append(next_one.delivery.stream_seq)
@@ -38,7 +38,7 @@ def served(turns: Turns) -> list[int]:
 
 
 def test_lines_are_served_in_turn() -> None:
-    turns = Turns()
+    turns = FairQueue()
     for number, line in enumerate("aaaabbc"):
         turns.put(waiting(line, number))
     assert turns.lines == ["a", "b", "c"]
@@ -47,7 +47,7 @@ def test_lines_are_served_in_turn() -> None:
 
 
 def test_who_is_served_enough_is_passed_over() -> None:
-    turns = Turns()
+    turns = FairQueue()
     for number, line in enumerate("aab"):
         turns.put(waiting(line, number))
     found = turns.take(lambda line: line != "a")
@@ -58,7 +58,7 @@ def test_who_is_served_enough_is_passed_over() -> None:
 
 
 def test_all_can_be_sent_away() -> None:
-    turns = Turns()
+    turns = FairQueue()
     for number, line in enumerate("aab"):
         turns.put(waiting(line, number, size=5))
     assert turns.bytes == 15
@@ -120,19 +120,19 @@ async def test_what_a_stopped_worker_has_read_ahead_comes_again_at_once(bus: Bus
 
 def test_a_crowded_line_has_less_while_somebody_stands_in_a_short_one() -> None:
     clock = ManualClock()
-    shares = Shares(16, clock)
-    shares.served("flood", 400)
-    assert shares.of("flood", 400) == 16, "alone it has all"
-    shares.served("team-b", 0)
-    assert shares.of("flood", 400) == 4
-    assert shares.of("flood", 15) == 16, "crowded no more"
-    assert shares.of("team-b", 1) == 16
+    concurrency = LineConcurrency(16, clock)
+    concurrency.served("flood", 400)
+    assert concurrency.of("flood", 400) == 16, "alone it has all"
+    concurrency.served("team-b", 0)
+    assert concurrency.of("flood", 400) == 4
+    assert concurrency.of("flood", 15) == 16, "crowded no more"
+    assert concurrency.of("team-b", 1) == 16
     clock.now += CALM_SECONDS + 0.1
-    assert shares.of("flood", 400) == 16, "it is long gone"
-    shares.served("flood", 3)
-    assert shares.of("flood", 400) == 16, "its own calm counts for nothing"
-    shares.served("team-b", 30)
-    assert shares.of("flood", 400) == 16, "two floods leave nobody waiting"
+    assert concurrency.of("flood", 400) == 16, "it is long gone"
+    concurrency.served("flood", 3)
+    assert concurrency.of("flood", 400) == 16, "its own calm counts for nothing"
+    concurrency.served("team-b", 30)
+    assert concurrency.of("flood", 400) == 16, "two floods leave nobody waiting"
 
 
 @pytest.mark.integration

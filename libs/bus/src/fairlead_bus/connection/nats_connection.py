@@ -33,11 +33,11 @@ _HEADER_LINE = len(b"NATS/1.0\r\n") + len(b"\r\n")
 _HEADER_PUNCTUATION = len(b": \r\n")
 
 
-class Wire:
-    """The connection to NATS, as the rest of this library uses it."""
+class NatsConnection:
+    """The connection to NATS, for the rest of this library: sends, listens and asks."""
 
     def __init__(self, observer: BusObserver, has_new_key: Callable[[], bool] = lambda: False) -> None:
-        """A wire that is not connected yet.
+        """Makes a connection that is not opened yet.
 
         Args:
             observer: hears what the connection meets.
