@@ -70,29 +70,29 @@ async def test_verdicts_outlive_a_lost_connection(bus: Bus, nats_server: NatsSer
 
 
 async def test_one_answer_confirms_many(bus: Bus) -> None:
-    settling = AckBatcher(bus)
+    acks = AckBatcher(bus)
     replies = []
     for number in range(100):
-        settling.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
+        acks.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
     confirmed = await bus.connection.listen_inline(
         f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
     )
-    async with beside(settling.run()):
-        await settling.finish(ACK_SECONDS)
+    async with beside(acks.run()):
+        await acks.finish(ACK_SECONDS)
         await eventually(lambda: len(replies) == 100)
     await bus.connection.unlisten(confirmed)
     assert sum(map(bool, replies)) == 1
 
 
 async def test_what_comes_one_by_one_within_a_moment_is_confirmed_together(bus: Bus) -> None:
-    settling = AckBatcher(bus)
+    acks = AckBatcher(bus)
     replies = []
     confirmed = await bus.connection.listen_inline(
         f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
     )
-    async with beside(settling.run()):
+    async with beside(acks.run()):
         for number in range(100):
-            settling.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
+            acks.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
             await asyncio.sleep(0)
         await eventually(lambda: len(replies) == 100)
     await bus.connection.unlisten(confirmed)

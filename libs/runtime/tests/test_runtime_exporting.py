@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from fairlead_runtime.exporting import settle
+from fairlead_runtime.exporting import read_environment_once
 
 URL = "http://collector.example:4318/v1/traces"
 
@@ -19,7 +19,7 @@ def test_proxy_certificates_and_password_are_those_of_the_environment(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("NETRC", str(netrc))
     session = requests.Session()
-    settle(session, URL)
+    read_environment_once(session, URL)
     assert (session.proxies["http"], session.verify) == ("http://proxy:1", "ca.pem")
     prepared = session.prepare_request(requests.Request("POST", URL))
     assert str(prepared.headers["Authorization"]).startswith("Basic ")
@@ -39,13 +39,13 @@ def test_what_the_exporter_was_told_holds_where_the_environment_says_nothing(
         monkeypatch.delenv(name, raising=False)
     session = requests.Session()
     session.verify = "own.pem"
-    settle(session, URL)
+    read_environment_once(session, URL)
     assert session.verify == "own.pem"
     assert not session.proxies
 
 
 def test_the_environment_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     session = requests.Session()
-    settle(session, URL)
+    read_environment_once(session, URL)
     monkeypatch.setenv("http_proxy", "http://proxy:1")
     assert "http" not in session.merge_environment_settings(URL, {}, None, None, None)["proxies"]

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from fairlead_runtime.waiting import Allowance, Pacing, pause_after, until_next, wake_or_timeout
+from fairlead_runtime.waiting import CpuTokenBucket, Pacing, pause_after, until_next, wake_or_timeout
 from fairlead_testkit.manual_clock import ManualClock
 
 PLENTY = 30.0
@@ -84,7 +84,7 @@ async def test_a_rest_that_is_over_delays_nothing() -> None:
 
 def test_an_allowance_lets_a_burst_pass_and_then_asks_for_rests_until_it_is_back() -> None:
     clock, cpu = ManualClock(), [0.0]
-    allowance = Allowance(0.05, share=0.1, burst=0.03, clock=clock, spent=lambda: cpu[0])
+    allowance = CpuTokenBucket(0.05, share=0.1, burst=0.03, clock=clock, spent=lambda: cpu[0])
 
     def after(seconds: float, spent: float) -> float:
         clock.now += seconds
@@ -103,7 +103,7 @@ def test_an_allowance_lets_a_burst_pass_and_then_asks_for_rests_until_it_is_back
 
 async def test_a_pass_begins_later_where_the_allowance_is_used_up() -> None:
     wake = asyncio.Event()
-    pacing = Pacing(rests=[Allowance(10 * SHORT, burst=0.0, spent=iter(range(9)).__next__)])
+    pacing = Pacing(rests=[CpuTokenBucket(10 * SHORT, burst=0.0, spent=iter(range(9)).__next__)])
     wake.set()
     await pacing.wake_or_timeout(wake, None)
     wake.set()

@@ -41,13 +41,13 @@ class FrontendVerbs(Protocol):
     """
 
     async def create(self, jobs: Sequence[CreateJob]) -> Sequence[CreateReply]:
-        """Make jobs."""
+        """Creates jobs; one reply each."""
 
     async def set_levels(self, levels: Sequence[SetLevel]) -> Sequence[LevelReply]:
-        """Set levels, in this order."""
+        """Sets levels, in this order; one reply each."""
 
     async def delete(self, jobs: Sequence[DeleteJob]) -> Sequence[DeleteReply]:
-        """Take jobs away."""
+        """Deletes jobs; one reply each."""
 
 
 class EpochFence:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class KubeObserver(Protocol):
-    """A listener, which hears of everything that is kueue_count, and of what a person should read."""
+    """A listener, which hears of everything that is counted, and of what a person should read."""
 
     def count(self, what: str, amount: int = 1) -> None:
         """Count `amount` more of `what`; the set of names is small and fixed."""

@@ -50,7 +50,7 @@ def begin(
     url = endpoint.rstrip("/") + "/v1/traces"
     session = requests.Session()
     queue = BoundedQueue(OTLPSpanExporter(endpoint=url, session=session), spans)
-    settle(session, url)  # after the exporter has told it about certificates
+    read_environment_once(session, url)  # after the exporter has told it about certificates
     provider.add_span_processor(queue)
     trace.set_tracer_provider(provider)
     if spans is not None:
@@ -58,8 +58,8 @@ def begin(
     return provider
 
 
-def settle(session: requests.Session, url: str) -> None:
-    """Look once for what the environment says of an address, and for its password; from then on the session goes by that.
+def read_environment_once(session: requests.Session, url: str) -> None:
+    """Read the proxies, certificates and password of an address from the environment once, for all requests of the session.
 
     `requests` looks for proxies, certificates and passwords at each request, which is two fifths of what one costs.
     """

@@ -36,7 +36,7 @@ def put_off_full_collections() -> None:
 
 
 async def collect_fully(every: float = RECENT_SECONDS, whole_every: int = WHOLE_EVERY) -> None:
-    """Look through the recent objects about every so many seconds; through all each so many times, or once they have doubled."""
+    """Collect young objects about every `every` seconds, all objects every `whole_every` rounds or after doubling."""
     stood = gc.get_freeze_count()
     for number in count(1):
         # Replicas that were started together shall not pause together.

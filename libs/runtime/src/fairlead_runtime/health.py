@@ -86,7 +86,7 @@ class HealthReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """Details that the service tells of itself: whether it leads, for example."""
 
 
-class _Doorman:
+class _ConnectionLimiter:
     """Lets connections in for a time, and so many at once; what `create_server` takes as a factory of protocols."""
 
     def __init__(self, server: web.Server) -> None:
@@ -153,7 +153,7 @@ class HealthServer:
         assert served is not None  # noqa: S101 # set up just now
         try:
             self._listening = await asyncio.get_running_loop().create_server(
-                _Doorman(served), self._host, self.port, backlog=_ACCEPTED_AT_ONCE
+                _ConnectionLimiter(served), self._host, self.port, backlog=_ACCEPTED_AT_ONCE
             )
         except OSError as error:
             await self._runner.cleanup()

@@ -51,7 +51,7 @@ class Metrics:
         self.registry = registry
 
     def of(self, subsystem: str) -> Self:
-        """The same registry for another subsystem."""
+        """Metrics of another subsystem in the same registry."""
         return type(self)(subsystem, registry=self.registry)
 
     def counter(

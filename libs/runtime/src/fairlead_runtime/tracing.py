@@ -45,14 +45,14 @@ class Tracing:
         loop = asyncio.get_running_loop()
         flushed: asyncio.Future[bool] = loop.create_future()
 
-        def settle(done: bool) -> None:  # noqa: FBT001 # a callback
+        def set_flushed(done: bool) -> None:  # noqa: FBT001 # a callback
             if not flushed.done():
                 flushed.set_result(done)
 
         def flush(provider: "TracerProvider") -> None:
             done = provider.force_flush(int(seconds * 1000))
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for us any more
-                loop.call_soon_threadsafe(settle, done)
+                loop.call_soon_threadsafe(set_flushed, done)
 
         # A daemon thread, not the loop's executor: the exporter retries beyond the deadline that it is given, and the
         # end of the loop would wait for its executor.

@@ -53,7 +53,7 @@ def until_next(period: float, now: float) -> float:
     return period - now % period if period > 0 else 0.0
 
 
-class Allowance:
+class CpuTokenBucket:
     """CPU time that a process saves up while little happens.
 
     As long as some is left, its loop looks at each change at once. Where changes follow each other faster than it comes
@@ -134,7 +134,7 @@ class Pacing:
         self._began: float | None = None
 
     async def wake_or_timeout(self, wake: asyncio.Event, seconds: float | None) -> bool:
-        """Waits as the function of that name, rested: to be called at the end of each pass, once."""
+        """Waits as `fairlead_runtime.waiting.wake_or_timeout`, then rests; called once at the end of each pass."""
         rested = self._clock() + self._due()
         woken = await wake_or_timeout(wake, seconds)
         if (left := rested - self._clock()) > 0:

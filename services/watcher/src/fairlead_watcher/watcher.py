@@ -10,7 +10,7 @@ from typing import Protocol
 
 from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_runtime.waiting import Allowance, Pacing
+from fairlead_runtime.waiting import CpuTokenBucket, Pacing
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.sources import WatchedKinds
@@ -61,7 +61,7 @@ class Watcher:
         self._instruments = instruments
         self._clock = clock
         self._wake = wake
-        self._pacing = Pacing(least=REST_SECONDS, rests=[Allowance(BUSY_REST_SECONDS)])
+        self._pacing = Pacing(least=REST_SECONDS, rests=[CpuTokenBucket(BUSY_REST_SECONDS)])
         self._all_heard = False
         self._held_back: Statements = {}
 

@@ -47,7 +47,7 @@ class Bus:
 
     @property
     def observer(self) -> BusObserver:
-        """The observer of what the bus meets."""
+        """The object that hears of reconnects, errors and lost messages."""
         return self.connection.observer
 
     @property
@@ -178,7 +178,7 @@ def with_publish_headers(
     expect_last: int | None = None,
     ttl_seconds: float | None = None,
 ) -> Mapping[str, str] | None:
-    """The caller's headers, untouched, and ours.
+    """The caller's headers, untouched, with ours added.
 
     Trap: a TTL below a second is refused and nats-py cuts 1.9 to 1; here it is rounded up.
     """
@@ -193,7 +193,7 @@ def with_publish_headers(
 
 
 def _in_words(error: object) -> str:
-    """The system's own words, where it is the system that says no: asyncio's are around a number."""
+    """The reason of a failure in words: the operating system's own, where asyncio has them around a number."""
     if not isinstance(error, OSError) or isinstance(error, ssl.SSLError) or error.errno is None:
         # What TLS has against a certificate stands in its text alone: its number is TLS's own.
         return str(error)

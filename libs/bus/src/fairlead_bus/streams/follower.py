@@ -63,7 +63,7 @@ class Follower:
             await self._more.wait()
 
     def _feed(self) -> Feed:
-        """Ends by itself where the reader is too slow: what it then lacks is behind the message given last."""
+        """Feeds the reader; ends when the reader is too slow: what it then lacks is behind the message given last."""
 
         def hold(message: Msg, seq: int) -> None:
             del seq  # the delivery has it

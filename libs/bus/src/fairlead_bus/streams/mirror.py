@@ -80,7 +80,7 @@ class Mirror[T]:
         repeats: Callable[[T, T], bool] | None = None,
         remember: int = REMEMBERED_DELETES,
     ) -> None:
-        """Mirror nothing before `run`.
+        """Creates a mirror that is empty before `run`.
 
         Args:
             bus: the connection.

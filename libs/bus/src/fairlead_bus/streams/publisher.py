@@ -40,7 +40,7 @@ class Publisher:
         ack_seconds: float = ACK_SECONDS,
         acked: Callable[[Ack], None] = lambda _: None,
     ) -> None:
-        """Publish nothing yet.
+        """Creates a publisher with nothing in flight.
 
         Args:
             bus: the connection.
@@ -91,7 +91,7 @@ class Publisher:
     async def delete(
         self, subject: str, *, stamp: tuple[int, int] | None = None, headers: Mapping[str, str] | None = None
     ) -> asyncio.Future[Ack]:
-        """Leaves a tombstone, as `Bus.delete` does; `headers` come beside its own."""
+        """Publishes a tombstone, like `Bus.delete`, with `headers` beside its own."""
         own = {**(headers or {}), **tombstone_headers(stamp)}
         return await self.put(subject, b"", headers=own, ttl_seconds=TOMBSTONE_SECONDS)
 

@@ -10,7 +10,7 @@ class Tombstone(NamedTuple):
     """Knowledge of a deleted object."""
 
     stamp: RevisionStamp | None
-    """The last one seen or told by the tombstone."""
+    """Stamp last seen on the object, or told by its tombstone."""
     seq: int
     """Stream sequence of the tombstone."""
 

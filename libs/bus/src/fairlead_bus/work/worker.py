@@ -51,11 +51,11 @@ READ_AHEAD = 8192
 does not fit stays on the server. Giving it back for a while was tried: the server brings it again before what is new,
 and a lone tenant's 20,000 took six times as long."""
 READ_AHEAD_OVERTAKING = 512
-"""The same with overtaking, which finds the messages behind these, however many stand before them."""
+"""Messages that wait in their lines with overtaking, which finds those behind these, however many stand before them."""
 MOST_BYTES = 64 * 1024 * 1024
 PULL_BATCH = 256
 PULL_BATCH_OVERTAKING = 64
-"""Messages a request with overtaking: reading takes time, too, and a neighbour's answer waits for the end of a
+"""Messages in one request with overtaking: reading takes time, too, and a neighbour's answer waits for the end of a
 batch."""
 
 PULL_SECONDS = 10.0
@@ -105,7 +105,7 @@ class Worker:
         overtaking: str | None = None,
         concerns: Callable[[Delivery], bool] | None = None,
     ) -> None:
-        """Takes no message yet.
+        """Creates a worker that has fetched nothing.
 
         Args:
             bus: the connection.

@@ -92,18 +92,18 @@ def read_kubeconfig(paths: list[Path]) -> Kubeconfig:
         for one in file.clusters or ():
             if one.cluster is not None:
                 merged.clusters.setdefault(
-                    one.name, _settle(one.cluster, path.parent, "certificate_authority")
+                    one.name, _with_paths_resolved(one.cluster, path.parent, "certificate_authority")
                 )
         for one in file.users or ():
             files = ("client_certificate", "client_key", "token_file")
-            user = _settle(one.user or User(), path.parent, *files)
+            user = _with_paths_resolved(one.user or User(), path.parent, *files)
             merged.users.setdefault(one.name, _with_plugin_found(user, path.parent))
         for one in file.contexts or ():
             merged.contexts.setdefault(one.name, one.context or Context())
     return merged
 
 
-def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:
+def _with_paths_resolved[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:
     """The part with its paths taken from the kubeconfig's folder, not from ours."""
     found = {field: getattr(part, field) for field in fields}
     return msgspec.structs.replace(
@@ -112,7 +112,7 @@ def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:
 
 
 def _with_plugin_found(user: User, folder: Path) -> User:
-    """The user, with a path in its plugin's command taken from the kubeconfig's folder; no slash, no path.
+    """The user, its plugin's path resolved from the kubeconfig's folder; a command without a slash is no path.
 
     So client-go has it (k8s.io/client-go, tools/clientcmd, loader.go: ResolveLocalPaths).
     """

@@ -153,7 +153,7 @@ class Webhook(KubeStruct, frozen=True, kw_only=True):
     namespace_selector: LabelSelector | None = None
 
     def sees(self, group: str, resource: str, operation: str) -> bool:
-        """Whether a rule covers such requests."""
+        """Whether one of the webhook's rules matches the request."""
         return any(
             _among(group, rule.api_groups)
             and _among(resource, rule.resources)

@@ -87,7 +87,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     priority: int | None = None
     priority_class_ref: PriorityClassRef | None = None
     priority_class_name: str = ""
-    """v1beta1; with `priority_class_source`. `WorkloadSpec.class_ref` reads both versions."""
+    """Priority class in v1beta1, beside `priority_class_source`; `WorkloadSpec.class_ref` reads both versions."""
     priority_class_source: str = ""
     active: bool | None = None
     """Whether the Workload may be queued; None counts as True."""
