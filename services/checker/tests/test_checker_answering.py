@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from fairlead_checker.check_entries import Entry
 from fairlead_checker.check_traces import CheckTraces
-from fairlead_checker.checker import Checker, Manners
+from fairlead_checker.checker import Checker, CheckerRules
 from fairlead_checker.facts import Checked, bare_node, checked, pod_use
-from fairlead_checker.ground import Ground
+from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.instruments import CheckerInstruments
 from fairlead_checker.steps import RESET
-from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_kube.kinds.core import Node
@@ -38,14 +38,14 @@ class CheckedCluster:
     """A cluster, changed as Kueue and the scheduler would change it, and the answers written to it."""
 
     def __init__(self, *nodes: str) -> None:
-        self.ground = Ground()
+        self.free_capacity = FreeCapacity()
         for name in nodes:
             has: KubeObject = {"cpu": "64", "pods": "110", GPU: "4"}
             built: KubeObject = {
                 "metadata": {"name": name},
                 "status": {"allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]},
             }
-            self.ground.node(name, bare_node(msgspec.convert(built, Node)))
+            self.free_capacity.set_node(name, bare_node(msgspec.convert(built, Node)))
         self.flavors: Mapping[str, ResourceFlavor] = {}
         self.checks = frozenset({"gang-fit"})
         self.now = START
@@ -60,7 +60,9 @@ class CheckedCluster:
         self.checker = Checker(
             self,
             self,
-            Manners(strategy=CardStrategy.BINPACK, hold=HOLD, retry_seconds=15, retry_longest_seconds=300),
+            CheckerRules(
+                strategy=CardStrategy.BINPACK, hold=HOLD, retry_seconds=15, retry_longest_seconds=300
+            ),
             CheckerInstruments(Metrics("checker")),
             traces=CheckTraces(self.spans, "here"),
             why_not=lambda: None if self.leads else "it does not lead",
@@ -78,7 +80,7 @@ class CheckedCluster:
     def unclaimed(self) -> list[AdmissionCheck]:
         return []
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         pass
 
     def take(self, span: Span) -> bool:
@@ -149,11 +151,11 @@ class CheckedCluster:
                 "metadata": {"annotations": {"kueue.x-k8s.io/workload": of}},
                 "spec": {"nodeName": node, "containers": [{"resources": {"requests": {GPU: "4"}}}]},
             }
-            self.ground.pod(Key("a", f"{of}-{node}"), pod_use(msgspec.convert(built, Pod)))
+            self.free_capacity.set_pod(Key("a", f"{of}-{node}"), pod_use(msgspec.convert(built, Pod)))
 
     def end_pods(self, of: str, nodes: Iterable[str]) -> None:
         for node in nodes:
-            self.ground.pod(Key("a", f"{of}-{node}"), None)
+            self.free_capacity.set_pod(Key("a", f"{of}-{node}"), None)
 
 
 async def test_of_two_gangs_of_one_moment_the_first_of_the_order_gets_the_nodes() -> None:

@@ -6,7 +6,7 @@ from fairlead_bus import ConnectionSettings, connect
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.check_writer import CheckWriter
-from fairlead_checker.checker import Checker, Manners
+from fairlead_checker.checker import Checker, CheckerRules
 from fairlead_checker.instruments import CheckerInstruments
 from fairlead_checker.settings import CheckerSettings
 from fairlead_checker.sources import CheckSources
@@ -43,7 +43,7 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
         checker = Checker(
             sources,
             CheckWriter(client, observer, traces, dry_run=settings.dry_run),
-            Manners(
+            CheckerRules(
                 strategy=CardStrategy(settings.strategy),
                 hold=from_seconds(settings.hold_seconds),
                 retry_seconds=settings.retry_seconds,

@@ -6,14 +6,14 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from fairlead_checker import words
+from fairlead_checker import check_entries
+from fairlead_checker.check_entries import Entry
 from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.facts import Checked
-from fairlead_checker.ground import Ground
+from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.instruments import CheckerInstruments
-from fairlead_checker.placing import Placing, StartAnswer
+from fairlead_checker.node_snapshot import NodeSnapshot, StartAnswer
 from fairlead_checker.steps import CheckStep, our_checks, step_of
-from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import Micros
 from fairlead_kube.kinds.objects import instant
 from fairlead_kube.kinds.queues import ResourceFlavor
@@ -30,8 +30,8 @@ _TICK_SECONDS = 1.0
 _IDLE_SECONDS = 30.0
 
 
-class Manners(msgspec.Struct, frozen=True, kw_only=True):
-    """The manner in which a checker answers: its settings, as far as the loop goes by them."""
+class CheckerRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules by which a checker answers: its settings, as far as the loop goes by them."""
 
     strategy: CardStrategy
     hold: Micros
@@ -39,11 +39,11 @@ class Manners(msgspec.Struct, frozen=True, kw_only=True):
     retry_longest_seconds: int
 
 
-class Knowledge(Protocol):
-    """The facts of a cluster that answers are made from."""
+class CheckerFacts(Protocol):
+    """The facts of a cluster from which answers are made."""
 
     @property
-    def ground(self) -> Ground:
+    def free_capacity(self) -> FreeCapacity:
         """The free capacity of the nodes."""
 
     @property
@@ -61,7 +61,7 @@ class Knowledge(Protocol):
     def unclaimed(self) -> list[AdmissionCheck]:
         """Our checks that do not say yet that somebody answers them."""
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Take in what changed."""
 
 
@@ -69,13 +69,13 @@ class Writer(Protocol):
     """Writes answers."""
 
     async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
-        """States of our checks; gives whether they stand."""
+        """Write states of our checks; returns whether they stand."""
 
     async def end_wait(self, workload: Checked) -> bool:
-        """Puts it back into its queue; gives whether that is so."""
+        """Put a Workload back into its queue; returns whether that was done."""
 
     async def activate(self, name: str, now: Micros) -> None:
-        """A check has somebody who answers."""
+        """Say of a check that somebody answers it."""
 
 
 class ReleasedGang(NamedTuple):
@@ -97,9 +97,9 @@ class Checker:
     """Answers the checks of one cluster while it leads.
 
     Args:
-        knowledge: the knowledge of the cluster.
+        facts: the facts of the cluster.
         writer: the writer of answers.
-        manners: the manner in which it answers.
+        rules: the rules by which it answers.
         instruments: counts.
         traces: hears of takeovers.
         why_not: gives the reason for which it may not answer now, or None: it does not lead, or knows too little.
@@ -109,9 +109,9 @@ class Checker:
 
     def __init__(
         self,
-        knowledge: Knowledge,
+        facts: CheckerFacts,
         writer: Writer,
-        manners: Manners,
+        rules: CheckerRules,
         instruments: CheckerInstruments,
         *,
         traces: CheckTraces,
@@ -119,9 +119,9 @@ class Checker:
         clock: Callable[[], Micros],
         wake: asyncio.Event,
     ) -> None:
-        self._knowledge = knowledge
+        self._facts = facts
         self._writer = writer
-        self._manners = manners
+        self._rules = rules
         self._instruments = instruments
         self._traces = traces
         self._why_not = why_not
@@ -148,7 +148,7 @@ class Checker:
         while True:
             busy = bool(self._sent or self._released)
             await wake_or_timeout(self._wake, _TICK_SECONDS if busy else _IDLE_SECONDS)
-            self._knowledge.look()
+            self._facts.refresh()
             if self._may_answer():
                 await self._pass()
             else:
@@ -157,15 +157,15 @@ class Checker:
     def _may_answer(self) -> bool:
         answered, self._answers = self._answers, self._why_not() is None
         if self._answers and not answered:
-            self._traces.took_over(sorted(self._knowledge.workloads, key=_turn))
+            self._traces.took_over(sorted(self._facts.workloads, key=_turn))
         return self._answers
 
     async def _pass(self) -> None:
-        now, ours = self._clock(), self._knowledge.checks
-        for check in self._knowledge.unclaimed():
+        now, ours = self._clock(), self._facts.checks
+        for check in self._facts.unclaimed():
             await self._writer.activate(check.metadata.name, now)
         steps: dict[CheckStep, list[Checked]] = {step: [] for step in CheckStep}
-        workloads = self._knowledge.workloads
+        workloads = self._facts.workloads
         for workload in workloads:
             steps[step_of(workload, ours, now)].append(workload)
         self._forget({one.uid: one for one in workloads})
@@ -179,13 +179,13 @@ class Checker:
         ]
         held = dict(self._missing([*steps[CheckStep.HOLD], *steps[CheckStep.ANSWER]], now))
         self._instruments.stand(awaiting=len(steps[CheckStep.AWAIT]), held=len(held))
-        situation = (self._knowledge.ground.freed, frozenset(held))
+        situation = (self._facts.free_capacity.freed, frozenset(held))
         if due or (steps[CheckStep.AWAIT] and situation != self._tried):
-            placing = self._placing(held, {one.uid: one for one in workloads})
-            await self._answer(due, placing, ours, now)
+            snapshot = self._snapshot(held, {one.uid: one for one in workloads})
+            await self._answer(due, snapshot, ours, now)
             if len(due) <= _AT_ONCE:
                 self._tried = situation
-                await self._let_in(steps[CheckStep.AWAIT], placing)
+                await self._let_in(steps[CheckStep.AWAIT], snapshot)
 
     def _forget(self, there: Mapping[str, Checked]) -> None:
         for uid, release in list(self._released.items()):
@@ -209,10 +209,10 @@ class Checker:
                 if release
                 else max((instant(check.last_transition_time) for check in self._ours(one)), default=0)
             )
-            if since + self._manners.hold <= now:
+            if since + self._rules.hold <= now:
                 continue
             seen = self._seen.setdefault(one.uid, {})
-            for name, count in self._knowledge.ground.bound(one).items():
+            for name, count in self._facts.free_capacity.bound(one).items():
                 seen[name] = max(seen.get(name, 0), count)
             missing = {
                 pods.pods.name: max(pods.count - seen.get(pods.pods.name, 0), 0) for pods in one.pod_sets
@@ -221,22 +221,24 @@ class Checker:
                 yield one.uid, missing
 
     def _ours(self, workload: Checked) -> list[CheckState]:
-        return our_checks(workload, self._knowledge.checks)
+        return our_checks(workload, self._facts.checks)
 
-    def _placing(self, held: Mapping[str, Mapping[str, int]], there: Mapping[str, Checked]) -> Placing:
-        placing = Placing(self._knowledge.ground.nodes(), self._knowledge.flavors, self._manners.strategy)
+    def _snapshot(self, held: Mapping[str, Mapping[str, int]], there: Mapping[str, Checked]) -> NodeSnapshot:
+        snapshot = NodeSnapshot(self._facts.free_capacity.nodes(), self._facts.flavors, self._rules.strategy)
         for uid, missing in held.items():
-            placing.keep_for(there[uid], missing)
-        return placing
+            snapshot.reserve_missing(there[uid], missing)
+        return snapshot
 
-    async def _answer(self, due: list[Checked], placing: Placing, ours: frozenset[str], now: Micros) -> None:
+    async def _answer(
+        self, due: list[Checked], snapshot: NodeSnapshot, ours: frozenset[str], now: Micros
+    ) -> None:
         writes = []
         for one in due[:_AT_ONCE]:
             release = self._released.get(one.uid)
             if release is None:
                 with self._instruments.look_seconds.time():
-                    answer = placing.look(one)
-                placing.keep(answer)
+                    answer = snapshot.fit_now(one)
+                snapshot.reserve(answer)
             else:
                 # Kueue wrote over our word with an older copy of its own: say it again.
                 answer = release.answer
@@ -250,39 +252,37 @@ class Checker:
         if answer.fits:
             self._released.setdefault(one.uid, ReleasedGang(one.reserved or 0, answer, now))
             self._sent.pop(one.uid, None)
-            await self._write(one, words.ready(one, ours, answer.why, answer.zone, now))
+            await self._write(one, check_entries.ready(one, ours, answer.why, answer.zone, now))
         else:
             self._sent[one.uid] = ReturnedGang(one, answer.why)
-            await self._write(one, words.retry(one, ours, answer.why, now))
+            await self._write(one, check_entries.retry(one, ours, answer.why, now))
 
     # --- who does not fit
 
     async def _put_off(self, one: Checked) -> None:
         times = max((check.retry_count or 1 for check in self._ours(one)), default=1)
         # A time that is doubled more often than that is the longest anyway.
-        seconds = min(
-            self._manners.retry_seconds * 2 ** min(times - 1, 16), self._manners.retry_longest_seconds
-        )
-        ours, now = self._knowledge.checks, self._clock()
-        await self._write(one, words.stay_out(one, ours, self._why(one), seconds, now))
+        seconds = min(self._rules.retry_seconds * 2 ** min(times - 1, 16), self._rules.retry_longest_seconds)
+        ours, now = self._facts.checks, self._clock()
+        await self._write(one, check_entries.stay_out(one, ours, self._why(one), seconds, now))
 
     async def _settle(self, one: Checked) -> None:
-        await self._write(one, words.pending(one, self._knowledge.checks, self._why(one), self._clock()))
+        await self._write(one, check_entries.pending(one, self._facts.checks, self._why(one), self._clock()))
 
     def _why(self, one: Checked) -> str:
         sent = self._sent.get(one.uid)
         return sent.why if sent else ""
 
-    async def _let_in(self, waiting: Iterable[Checked], placing: Placing) -> None:
+    async def _let_in(self, waiting: Iterable[Checked], snapshot: NodeSnapshot) -> None:
         """Puts gangs that fit back into their queues, one by one: quota may still be short for them."""
         writes = []
         for one in sorted(waiting, key=_turn)[:_TRIED]:
             sent = self._sent.get(one.uid)
             if sent is None or self._written.get(one.uid) == one.version:
                 continue
-            answer = placing.look(sent.workload)
+            answer = snapshot.fit_now(sent.workload)
             if answer.fits:
-                placing.keep(answer)
+                snapshot.reserve(answer)
                 writes.append(self._end_wait(one))
             await asyncio.sleep(0)
         await _all(writes)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from fairlead_checker.facts import Checked, PodUse, bare_node, checked, pod_use
-from fairlead_checker.ground import Ground
+from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_kube.client import KubeClient
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.objects import holds
@@ -37,7 +37,7 @@ class RunningMirror(Protocol):
 
 
 class CheckSources:
-    """The mirrors of one cluster, and the ground that they tell of.
+    """The mirrors of one cluster, and the free capacity that they show.
 
     Args:
         client: the cluster's client.
@@ -52,7 +52,7 @@ class CheckSources:
         def ours(check: AdmissionCheck) -> AdmissionCheck | None:
             return check if check.spec.controller_name == controller else None
 
-        self.ground = Ground()
+        self.free_capacity = FreeCapacity()
         self._checks = Reflector[AdmissionCheck, AdmissionCheck](
             client, ADMISSION_CHECKS, project=ours, wake=wake, observer=observer
         )
@@ -75,12 +75,12 @@ class CheckSources:
         }
         self._heard = dict.fromkeys(self._all, time.monotonic())
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Take in what changed of nodes and pods."""
         for key, node in self._nodes.take().changed.items():
-            self.ground.node(key.name, node)
+            self.free_capacity.set_node(key.name, node)
         for key, use in self._pods.take().changed.items():
-            self.ground.pod(key, use)
+            self.free_capacity.set_pod(key, use)
         for kind in (self._checks, self._flavors, self._workloads):
             kind.take()
 

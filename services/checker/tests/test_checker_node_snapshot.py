@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_checker.facts import Checked, bare_node, checked, pod_use
-from fairlead_checker.ground import Ground
-from fairlead_checker.placing import Placing
+from fairlead_checker.free_capacity import FreeCapacity
+from fairlead_checker.node_snapshot import NodeSnapshot
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube.kinds.core import Node
@@ -84,53 +84,57 @@ def bound(on: str, requests: KubeObject, *, owner: str = "", annotations: KubeOb
     return msgspec.convert(whole, Pod)
 
 
-def ground(*nodes: Node, pods: tuple[Pod, ...] = ()) -> Ground:
-    made = Ground()
+def free_nodes(*nodes: Node, pods: tuple[Pod, ...] = ()) -> FreeCapacity:
+    made = FreeCapacity()
     for one in nodes:
-        made.node(one.metadata.name, bare_node(one))
+        made.set_node(one.metadata.name, bare_node(one))
     for number, pod in enumerate(pods):
-        made.pod(Key("a", f"pod-{number}"), pod_use(pod))
+        made.set_pod(Key("a", f"pod-{number}"), pod_use(pod))
     return made
 
 
-def placing(here: Ground, *flavors: ResourceFlavor, strategy: CardStrategy = CardStrategy.BINPACK) -> Placing:
-    return Placing(here.nodes(), {flavor.metadata.name: flavor for flavor in flavors}, strategy)
+def snapshot_of(
+    here: FreeCapacity, *flavors: ResourceFlavor, strategy: CardStrategy = CardStrategy.BINPACK
+) -> NodeSnapshot:
+    return NodeSnapshot(here.nodes(), {flavor.metadata.name: flavor for flavor in flavors}, strategy)
 
 
 def test_all_pods_count_whoever_made_them_until_they_are_over() -> None:
-    here = ground(node("n1", 4), node("n2", 4), pods=(bound("n1", {GPU: "1"}),))
-    answer = placing(here).look(gang(2, {GPU: "4"}))
+    here = free_nodes(node("n1", 4), node("n2", 4), pods=(bound("n1", {GPU: "1"}),))
+    answer = snapshot_of(here).fit_now(gang(2, {GPU: "4"}))
     assert not answer.fits
     assert "1 of 2 pods fits" in answer.why
     freed = here.freed
-    here.pod(Key("a", "pod-0"), None)
+    here.set_pod(Key("a", "pod-0"), None)
     assert here.freed > freed
-    assert placing(here).look(gang(2, {GPU: "4"})).fits
+    assert snapshot_of(here).fit_now(gang(2, {GPU: "4"})).fits
 
 
 def test_what_is_kept_for_one_gang_is_not_given_to_the_next() -> None:
-    look = placing(ground(node("n1", 4), node("n2", 4)))
-    first = look.look(gang(2, {GPU: "4"}))
-    look.keep(first)
+    snapshot = snapshot_of(free_nodes(node("n1", 4), node("n2", 4)))
+    first = snapshot.fit_now(gang(2, {GPU: "4"}))
+    snapshot.reserve(first)
     assert first.fits
-    assert not look.look(gang(2, {GPU: "4"}, name="other")).fits
+    assert not snapshot.fit_now(gang(2, {GPU: "4"}, name="other")).fits
 
 
 def test_a_gang_that_does_not_fit_takes_nothing_from_a_smaller_one() -> None:
-    look = placing(ground(node("n1", 4)))
-    refused = look.look(gang(2, {GPU: "4"}))
-    look.keep(refused)
-    assert look.look(gang(1, {GPU: "4"}, name="small")).fits
+    snapshot = snapshot_of(free_nodes(node("n1", 4)))
+    refused = snapshot.fit_now(gang(2, {GPU: "4"}))
+    snapshot.reserve(refused)
+    assert snapshot.fit_now(gang(1, {GPU: "4"}, name="small")).fits
 
 
 def test_room_is_kept_for_the_pods_that_are_not_on_nodes_yet() -> None:
     released = gang(2, {GPU: "4"})
-    here = ground(node("n1", 4), node("n2", 4), node("n3", 4), pods=(bound("n1", {GPU: "4"}, owner="job-w"),))
+    here = free_nodes(
+        node("n1", 4), node("n2", 4), node("n3", 4), pods=(bound("n1", {GPU: "4"}, owner="job-w"),)
+    )
     assert here.bound(released) == {"main": 1}
-    look = placing(here)
-    look.keep_for(released, {"main": 1})
-    assert not look.look(gang(2, {GPU: "4"}, name="other")).fits
-    assert look.look(gang(1, {GPU: "4"}, name="small")).fits
+    snapshot = snapshot_of(here)
+    snapshot.reserve_missing(released, {"main": 1})
+    assert not snapshot.fit_now(gang(2, {GPU: "4"}, name="other")).fits
+    assert snapshot.fit_now(gang(1, {GPU: "4"}, name="small")).fits
 
 
 def test_labels_and_tolerations_of_the_flavor_count() -> None:
@@ -143,9 +147,9 @@ def test_labels_and_tolerations_of_the_flavor_count() -> None:
     )
     built = msgspec.to_builtins(node("n1", 4, labels={"gpu": "a100"}))
     tainted = msgspec.convert({**built, "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}, Node)
-    assert placing(ground(tainted), flavor).look(gang(1, {GPU: "4"})).fits
-    assert not placing(ground(tainted)).look(gang(1, {GPU: "4"})).fits
-    assert not placing(ground(node("n1", 4)), flavor).look(gang(1, {GPU: "4"})).fits
+    assert snapshot_of(free_nodes(tainted), flavor).fit_now(gang(1, {GPU: "4"})).fits
+    assert not snapshot_of(free_nodes(tainted)).fit_now(gang(1, {GPU: "4"})).fits
+    assert not snapshot_of(free_nodes(node("n1", 4)), flavor).fit_now(gang(1, {GPU: "4"})).fits
 
 
 def test_a_node_that_is_cordoned_or_not_ready_takes_nothing() -> None:
@@ -153,18 +157,18 @@ def test_a_node_that_is_cordoned_or_not_ready_takes_nothing() -> None:
     cordoned = msgspec.convert({**built, "spec": {"unschedulable": True}}, Node)
     silent = msgspec.convert({**built, "status": {**built["status"], "conditions": []}}, Node)
     for one in (cordoned, silent):
-        assert not placing(ground(one)).look(gang(1, {GPU: "1"})).fits
+        assert not snapshot_of(free_nodes(one)).fit_now(gang(1, {GPU: "1"})).fits
 
 
 def test_one_zone_is_found_where_it_is_asked_for() -> None:
     zones = [node(f"n{n}", 4, labels={"zone": zone}) for n, zone in enumerate(["a", "b", "b"])]
     asked = gang(2, {GPU: "4"}, annotations={ZONE_KEY: "zone"})
-    assert placing(ground(*zones)).look(asked).zone == "b"
-    full = ground(*zones, pods=(bound("n1", {GPU: "1"}),))
-    answer = placing(full).look(asked)
+    assert snapshot_of(free_nodes(*zones)).fit_now(asked).zone == "b"
+    full = free_nodes(*zones, pods=(bound("n1", {GPU: "1"}),))
+    answer = snapshot_of(full).fit_now(asked)
     assert not answer.fits
     assert "fits only across a and b" in answer.why
-    assert placing(full).look(gang(2, {GPU: "4"})).fits
+    assert snapshot_of(full).fit_now(gang(2, {GPU: "4"})).fits
 
 
 def test_fractions_are_looked_for_on_cards_as_they_are_held() -> None:
@@ -175,47 +179,47 @@ def test_fractions_are_looked_for_on_cards_as_they_are_held() -> None:
         bound("n1", {GPU: "1", MEMORY: "12000"}, annotations=note),
         bound("n1", {GPU: "1", MEMORY: "12576"}, annotations=other),
     )
-    here = ground(with_cards("n1", 24_576, 24_576), pods=held)
-    answer = placing(here).look(gang(1, {GPU: "1", MEMORY: "20480"}))
+    here = free_nodes(with_cards("n1", 24_576, 24_576), pods=held)
+    answer = snapshot_of(here).fit_now(gang(1, {GPU: "1", MEMORY: "20480"}))
     assert not answer.fits
     assert "no card has 20480 MiB" in answer.why
-    look = placing(here)
-    first = look.look(gang(1, {GPU: "1", MEMORY: "12000"}))
+    snapshot = snapshot_of(here)
+    first = snapshot.fit_now(gang(1, {GPU: "1", MEMORY: "12000"}))
     assert first.fits
-    look.keep(first)
-    look.keep(look.look(gang(1, {GPU: "1", MEMORY: "12000"}, name="second")))
-    assert not look.look(gang(1, {GPU: "1", MEMORY: "12000"}, name="third")).fits
+    snapshot.reserve(first)
+    snapshot.reserve(snapshot.fit_now(gang(1, {GPU: "1", MEMORY: "12000"}, name="second")))
+    assert not snapshot.fit_now(gang(1, {GPU: "1", MEMORY: "12000"}, name="third")).fits
 
 
 def test_whole_cards_are_found_on_nodes_with_hami_and_without_together() -> None:
-    here = ground(with_cards("n1", 24_576), node("n2", 1))
-    look = placing(here)
-    both = look.look(gang(2, {GPU: "1"}))
+    here = free_nodes(with_cards("n1", 24_576), node("n2", 1))
+    snapshot = snapshot_of(here)
+    both = snapshot.fit_now(gang(2, {GPU: "1"}))
     assert both.fits
     assert sorted(pod.node for pod in both.pods) == ["n1", "n2"]
-    look.keep(both)
-    assert not look.look(gang(1, {GPU: "1"}, name="other")).fits
-    assert not placing(ground(node("n2", 1))).look(gang(1, {GPU: "1", MEMORY: "100"})).fits, (
+    snapshot.reserve(both)
+    assert not snapshot.fit_now(gang(1, {GPU: "1"}, name="other")).fits
+    assert not snapshot_of(free_nodes(node("n2", 1))).fit_now(gang(1, {GPU: "1", MEMORY: "100"})).fits, (
         "HAMi alone has parts"
     )
 
 
 def test_what_cannot_be_read_is_let_through_and_says_so() -> None:
-    answer = placing(ground(node("n1", 4))).look(gang(1, {GPU: "many"}))
+    answer = snapshot_of(free_nodes(node("n1", 4))).fit_now(gang(1, {GPU: "many"}))
     assert answer.fits
     assert "Not looked at" in answer.why
 
 
 def test_what_hami_does_not_take_is_not_let_through() -> None:
-    here = ground(with_cards("n1", 24_576))
-    answer = placing(here).look(gang(1, {GPU: "1", "nvidia.com/gpumem-percentage": "150"}))
+    here = free_nodes(with_cards("n1", 24_576))
+    answer = snapshot_of(here).fit_now(gang(1, {GPU: "1", "nvidia.com/gpumem-percentage": "150"}))
     assert not answer.fits
     assert "HAMi does not take" in answer.why
 
 
 def test_pods_that_end_are_forgotten() -> None:
-    here = ground(node("n1", 4), pods=(bound("n1", {GPU: "1"}, owner="job-w"),))
-    here.pod(Key("a", "pod-0"), None)
+    here = free_nodes(node("n1", 4), pods=(bound("n1", {GPU: "1"}, owner="job-w"),))
+    here.set_pod(Key("a", "pod-0"), None)
     assert here.bound(gang(1, {GPU: "1"})) == {"main": 0}
 
 
@@ -231,12 +235,12 @@ def test_gangs_let_through_together_can_all_be_put_on_the_nodes(
     frees: list[int], gangs: list[tuple[int, int]]
 ) -> None:
     """Nodes are never given away twice, whatever one look lets through, and whatever is on them already."""
-    here = ground(*(node(f"n{number}", free) for number, free in enumerate(frees)))
-    look = placing(here)
+    here = free_nodes(*(node(f"n{number}", free) for number, free in enumerate(frees)))
+    snapshot = snapshot_of(here)
     given: dict[str, int] = {}
     for number, (pods, gpus) in enumerate(gangs):
-        answer = look.look(gang(pods, {GPU: str(gpus)}, name=f"g{number}"))
-        look.keep(answer)
+        answer = snapshot.fit_now(gang(pods, {GPU: str(gpus)}, name=f"g{number}"))
+        snapshot.reserve(answer)
         for pod in answer.pods:
             given[pod.node] = given.get(pod.node, 0) + gpus
         room = sum((free - given.get(f"n{at}", 0)) // gpus for at, free in enumerate(frees))

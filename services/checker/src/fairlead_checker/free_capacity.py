@@ -1,4 +1,4 @@
-"""The free capacity of the nodes now: what they have, less what pods take that are on them. Pure, and kept up to date.
+"""The free capacity of the nodes now: what they have, less what pods take that are on them. Kept up to date; no I/O.
 
 A pod counts from the moment that it is bound to a node until it is over, whoever made it.
 """
@@ -13,8 +13,8 @@ from fairlead_policy.fit.observed import less_pods
 from fairlead_policy.fit.shapes import FitNode
 
 
-class Ground:
-    """The nodes of a cluster with what is free on them, and which gang's pods are on them."""
+class FreeCapacity:
+    """The free capacity of a cluster's nodes, and counts of each gang's pods on them."""
 
     def __init__(self) -> None:
         self.freed = 0
@@ -29,8 +29,8 @@ class Ground:
         self._of_owner: Counter[tuple[str, str]] = Counter()
         """Pods that do not name their Workload, by their controller's uid and pod set."""
 
-    def node(self, name: str, bare: FitNode | None) -> None:
-        """A node as it is with nothing on it; None: it is gone, or takes no pods now."""
+    def set_node(self, name: str, bare: FitNode | None) -> None:
+        """Take in a node as it is with nothing on it; None where it is gone, or takes no pods now."""
         if bare is None:
             self._bare.pop(name, None)
         else:
@@ -38,8 +38,8 @@ class Ground:
         self._known.pop(name, None)
         self.freed += 1
 
-    def pod(self, key: Key, use: PodUse | None) -> None:
-        """A pod on a node; None: it is over, or gone."""
+    def set_pod(self, key: Key, use: PodUse | None) -> None:
+        """Take in a pod on a node; None where it is over, or gone."""
         before = self._pods.pop(key, None)
         if before is not None:
             del self._on[before.node][key]

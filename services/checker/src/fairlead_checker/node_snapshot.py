@@ -1,4 +1,4 @@
-"""A look at the nodes: gangs are placed one by one, and room kept for one goes to no other. Pure."""
+"""A snapshot of the nodes in which gangs are placed one by one: room that is kept for one goes to no other. Pure."""
 
 from collections.abc import Mapping
 
@@ -36,8 +36,8 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Places for its pods where there is room; none where nothing is known of that."""
 
 
-class Placing:
-    """The nodes as they are now, less what is kept for those that were let through.
+class NodeSnapshot:
+    """A snapshot of the nodes, less what is kept for gangs that were let through.
 
     Args:
         nodes: the nodes that take pods, by name.
@@ -54,7 +54,7 @@ class Placing:
         self._unfit: dict[bytes, StartAnswer] = {}
         """Answers to gangs that do not fit, by gang: they will not fit later, for nodes only fill up here."""
 
-    def look(self, workload: Checked, counts: Mapping[str, int] = _EVERYTHING) -> StartAnswer:
+    def fit_now(self, workload: Checked, counts: Mapping[str, int] = _EVERYTHING) -> StartAnswer:
         """Whether all pods of a Workload have room now. What cannot be judged is let through, and that is said.
 
         Args:
@@ -96,20 +96,20 @@ class Placing:
             return StartAnswer(fits=True, why=f"No room was found, which is no proof. {words}")
         return StartAnswer(fits=False, why=words)
 
-    def keep(self, answer: StartAnswer) -> None:
-        """Keep the room of a gang for it."""
+    def reserve(self, answer: StartAnswer) -> None:
+        """Keep the room that an answer names for its gang."""
         nodes = {pod.node: with_whole_cards(self._nodes[pod.node]) for pod in answer.pods}
         for name, node in with_pods(answer.gang, nodes, answer.pods).items():
             before = self._nodes[name]
             self._nodes[name] = node if before.cards or not node.cards else _as_resource(before, node)
 
-    def keep_for(self, workload: Checked, missing: Mapping[str, int]) -> None:
+    def reserve_missing(self, workload: Checked, missing: Mapping[str, int]) -> None:
         """Keep room for the pods of a gang that are not on nodes yet; where not all of them have any, for some."""
         counts = dict(missing)
         while any(counts.values()):
-            answer = self.look(workload, counts)
+            answer = self.fit_now(workload, counts)
             if answer.fits:
-                self.keep(answer)
+                self.reserve(answer)
                 return
             counts = {name: count // 2 for name, count in counts.items()}
 

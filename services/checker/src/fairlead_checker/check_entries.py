@@ -1,4 +1,4 @@
-"""The words written into a Workload's checks, as Kueue takes them. Pure."""
+"""Entries of a Workload's `status.admissionChecks`, as they are written for each step. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -17,7 +17,7 @@ type Entry = Mapping[str, object]
 def ready(
     workload: Checked, ours: Collection[str], why: str, zone: str | None, now: Micros
 ) -> Sequence[Entry]:
-    """Let a Workload through; with the zone that was found where it asks for one: its pods are kept there."""
+    """The entries that let a Workload through; with the zone that was found where it asks for one: its pods are kept there."""
     key = zone_key_of(workload)
     updates: Sequence[Entry] = []
     if zone is not None and key is not None:
@@ -31,20 +31,20 @@ def ready(
 
 
 def retry(workload: Checked, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
-    """Have a Workload's quota taken back."""
+    """The entries by which Kueue takes a Workload's quota back."""
     return _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)
 
 
 def stay_out(
     workload: Checked, ours: Collection[str], why: str, seconds: int, now: Micros
 ) -> Sequence[Entry]:
-    """Keep a Workload out of its queue for so long."""
+    """The entries that keep a Workload out of its queue for `seconds`."""
     more = {"requeueAfterSeconds": seconds}
     return [entry | more for entry in _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)]
 
 
 def pending(workload: Checked, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
-    """Say nothing any more but why a Workload waits."""
+    """The entries that ask nothing more of Kueue, and say why the Workload waits."""
     return _entries(workload, ours, "Pending", f"{NO_ROOM} {why} {COMES_AGAIN}", now)
 
 
