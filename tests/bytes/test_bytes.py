@@ -48,12 +48,13 @@ from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
-from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.query.steering_view import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.recorded_facts import CLUSTER, document_of, states_of
 from fairlead_testkit.recorded_pools import RecordedPool, recorded_pools
 from fairlead_testkit.scorer_ports import NobodyElse, StatedLeaders
+from fairlead_testkit.stepping import all_steps
 
 DIGESTS = Path(__file__).with_name("digests.json")
 REPOSITORY = Path(__file__).parents[2]
@@ -157,7 +158,7 @@ def in_a_scorer(case: RecordedPool) -> Bytes:
         "answers": asyncio.run(_answers(cache, snapshot, now)),
         "stated": encode_snapshot(snapshot_of({subject_of(one): one for one in states}, document, now)),
     }
-    cache.learn(dict(_changes(states, now)))
+    all_steps(cache.learning(dict(_changes(states, now))))
     later = now + HOUR
     return found | {
         "decisions-later": _decisions(cache, later),
@@ -167,8 +168,8 @@ def in_a_scorer(case: RecordedPool) -> Bytes:
 
 def _cache(snapshot: Snapshot) -> ClusterCache:
     cache = ClusterCache()
-    cache.adopt(document_of(snapshot, policy_of(snapshot), shards=SHARDS), 1)
-    cache.learn({subject_of(one): one for one in states_of(snapshot)})
+    all_steps(cache.adopting(document_of(snapshot, policy_of(snapshot), shards=SHARDS), 1))
+    all_steps(cache.learning({subject_of(one): one for one in states_of(snapshot)}))
     cache.hear(_runs_over(snapshot))
     return cache
 

@@ -17,6 +17,7 @@ from fairlead_policy.snapshot.ordering import order_snapshot, orders_of
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
 from fairlead_testkit.cases import cases
+from fairlead_testkit.stepping import all_steps
 
 type StateBatch = dict[str, State | None]
 """Changes by subject; None where the object is gone."""
@@ -104,12 +105,12 @@ class Readers:
     def __init__(self, document: PolicyDocument) -> None:
         self.document = document
         self.cache = ClusterCache()
-        self.cache.adopt(document, 1)
+        all_steps(self.cache.adopting(document, 1))
         self.admitters = {cluster: ClusterFacts(cluster) for cluster in CLUSTERS}
         self.standing: dict[str, State] = {}
 
     def hear(self, batch: StateBatch) -> None:
-        self.cache.learn(batch)
+        all_steps(self.cache.learning(batch))
         for cluster, facts in self.admitters.items():
             facts.apply({subject: state for subject, state in batch.items() if f".{cluster}." in subject})
         for subject, state in batch.items():

@@ -34,6 +34,7 @@ from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_scorer.query.fitting import misfit_of
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
+from fairlead_testkit.stepping import all_steps
 
 MODELS = ("A30", "H100")
 TENANTS = [Tenant(name="a", weight=2), Tenant(name="b"), Tenant(name="c")]
@@ -51,8 +52,8 @@ def a_card(uuid: str, gib: int = 24, **more: object) -> CardState:
 
 def a_cache(document: PolicyDocument, *states: State) -> ClusterCache:
     cache = ClusterCache()
-    cache.adopt(document, 1)
-    cache.learn({subject_of(state): state for state in states})
+    all_steps(cache.adopting(document, 1))
+    all_steps(cache.learning({subject_of(state): state for state in states}))
     return cache
 
 
@@ -95,8 +96,9 @@ def test_without_cards_and_when_they_vanish_jobs_weigh_what_is_stated() -> None:
     assert weighs(cache, half.uid) == half.demand
     pool = cache.pools["c1/gpu"]
     for known, demand in ((FOUR, {VGPUS: 100, CARD_MEMORY: 12 * GIB * 1000}), (None, half.demand)):
-        pool.dirty.clear()
-        cache.learn({subject_of(FOUR): known})
+        for shard in sorted(pool.dirty):
+            pool.mark_clean(shard)
+        all_steps(cache.learning({subject_of(FOUR): known}))
         assert weighs(cache, half.uid) == demand
         assert pool.dirty == {0, 1, 2, 3}, "every tag changes with it"
     assert pool.shape.capacity == QUOTA.capacity
@@ -105,9 +107,12 @@ def test_without_cards_and_when_they_vanish_jobs_weigh_what_is_stated() -> None:
 def test_what_pods_hold_of_cards_changes_no_weight() -> None:
     cache = a_cache(APART, QUOTA, a_queue(), FOUR, asking("half", mib=12 * GIB))
     pool = cache.pools["c1/gpu"]
-    pool.dirty.clear()
+    for shard in sorted(pool.dirty):
+        pool.mark_clean(shard)
     held = [a_card("GPU-0", used_count=1, used_memory=9 * GIB), *FOUR.cards[1:]]
-    cache.learn({subject_of(FOUR): a_node(name="n1", allocatable=FOUR.allocatable, cards=held, rev=2)})
+    all_steps(
+        cache.learning({subject_of(FOUR): a_node(name="n1", allocatable=FOUR.allocatable, cards=held, rev=2)})
+    )
     assert not pool.dirty
 
 
@@ -129,12 +134,12 @@ def test_past_use_counts_what_hami_gave(first: str, half_way: bool) -> None:  # 
     cache = a_cache(document, QUOTA, a_queue(), *([FOUR] if first == "cards" else []))
     pool = cache.pools["c1/gpu"]
     for shard in range(pool.shards):
-        pool.let_pass(shard, NOW - 3 * hour)
+        pool.decay_past(shard, NOW - 3 * hour)
     for state in [runs, over] if half_way else [over]:
-        cache.learn({subject_of(state): state})
-    cache.learn({subject_of(FOUR): FOUR})
+        all_steps(cache.learning({subject_of(state): state}))
+    all_steps(cache.learning({subject_of(FOUR): FOUR}))
     for shard in range(pool.shards):
-        pool.let_pass(shard, NOW)
+        pool.decay_past(shard, NOW)
     [past] = [one.past for one in pool.standings(["a"])]
     # One hour of use, an hour ago, by a half-life of one: half of a half is left.
     assert past == {
@@ -142,9 +147,9 @@ def test_past_use_counts_what_hami_gave(first: str, half_way: bool) -> None:  # 
         CARD_MEMORY: pytest.approx(12 * GIB * 1000 / 4, rel=0.1),
         CARD_CORES: pytest.approx(50_000 / 4, rel=0.1),
     }
-    cache.learn({subject_of(FOUR): None})
+    all_steps(cache.learning({subject_of(FOUR): None}))
     for shard in range(pool.shards):
-        pool.let_pass(shard, NOW)
+        pool.decay_past(shard, NOW)
     assert pool.past is not None
     assert pool.past.of("a").of("a") == past, "what is settled stays as it was counted"
 
@@ -287,7 +292,7 @@ def test_step_by_step_from_scratch_and_on_paper_the_order_is_the_same(
     whole, steps = a_cache(document, *states), a_cache(document)
     told = [rng.choice([state, _otherwise(state, rng)]) for state in rng.sample(states, len(states))]
     for state in [*told, *rng.sample(states, len(states))]:
-        steps.learn({subject_of(state): state})
+        all_steps(steps.learning({subject_of(state): state}))
     snapshot = snapshot_of({subject_of(one): one for one in states}, document, NOW)
     again = decode_snapshot(encode_snapshot(snapshot))
     assert again == snapshot

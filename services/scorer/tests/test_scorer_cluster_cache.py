@@ -11,7 +11,7 @@ from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import Content, decide
-from fairlead_scorer.query.words import unranked
+from fairlead_scorer.query.job_sentences import unranked
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import (
     NOW,
@@ -25,6 +25,7 @@ from fairlead_testkit.builders import (
     a_position,
     a_queue,
 )
+from fairlead_testkit.stepping import all_steps
 
 DOCUMENTS = [
     a_document(),
@@ -56,8 +57,8 @@ def facts(*states: State) -> dict[str, State | None]:
 
 def a_cache(*states: State, document: PolicyDocument | None = None, revision: int = 1) -> ClusterCache:
     cache = ClusterCache()
-    cache.adopt(document or a_document(), revision)
-    cache.learn(facts(*states))
+    all_steps(cache.adopting(document or a_document(), revision))
+    all_steps(cache.learning(facts(*states)))
     return cache
 
 
@@ -111,9 +112,9 @@ def test_waiting_jobs_wait_running_ones_count_as_use_held_and_ended_do_neither()
 def test_a_job_of_an_unknown_queue_is_nowhere_until_the_queue_is_stated() -> None:
     cache = a_cache(a_pool(), a_job("early"))
     assert order(cache, "c1/gpu") == []
-    cache.learn(facts(a_queue()))
+    all_steps(cache.learning(facts(a_queue())))
     assert order(cache, "c1/gpu") == ["early"]
-    cache.learn({subject_of(a_queue()): None})
+    all_steps(cache.learning({subject_of(a_queue()): None}))
     assert order(cache, "c1/gpu") == []
 
 
@@ -135,7 +136,7 @@ def test_a_policy_pools_capacity_is_the_sum_over_its_members() -> None:
 def test_a_pool_lacks_the_marks_of_every_cluster_that_the_policy_joins_even_one_never_stated() -> None:
     cache = a_cache(*CLUSTER, document=DOCUMENTS[1])
     assert cache.unmarked("all", "server-1") == ["c2"]
-    cache.learn(facts(a_mark(cluster="c2")))
+    all_steps(cache.learning(facts(a_mark(cluster="c2"))))
     assert cache.unmarked("all", "server-1") == []
     assert cache.unmarked("all", "server-2") == ["c1", "c2"]
 
@@ -161,9 +162,9 @@ def test_on_shared_hardware_a_job_and_the_one_that_carries_it_out_count_once() -
         assert use(cache, pool, "team-a") == {name: amount * sides for name, amount in used.items()}
     cache = a_cache(*SAME, carrier, document=DOCUMENTS[2])
     assert use(cache, "same", "team-a") == used, "nobody knows the job that it names"
-    cache.learn(facts(carried))
+    all_steps(cache.learning(facts(carried)))
     assert use(cache, "same", "team-a") == used
-    cache.learn({subject_of(carrier): None})
+    all_steps(cache.learning({subject_of(carrier): None}))
     assert use(cache, "same", "team-a") == used
 
 
@@ -208,12 +209,14 @@ def test_of_an_array_the_tasks_inside_its_window_have_a_position_each() -> None:
     cache = a_cache(*CLUSTER, array, a_job("9", submitted=NOW + 1))
     assert order(cache, "c1/gpu") == ["7_3", "7_4", "7_9", "9"]
     # One is split off, gets a level and starts; the window moves on.
-    cache.learn(facts(a_job("7_3", uid="s-7_0000000003", rev=2, phase=Phase.RUNNING, gpu=1)))
+    all_steps(cache.learning(facts(a_job("7_3", uid="s-7_0000000003", rev=2, phase=Phase.RUNNING, gpu=1))))
     assert order(cache, "c1/gpu") == ["7_4", "7_9", "9"]
-    cache.learn(facts(a_job("7", uid="s-7", rev=3, array=JobArray(tasks=199, window=[4, 9, 10]))))
+    all_steps(
+        cache.learning(facts(a_job("7", uid="s-7", rev=3, array=JobArray(tasks=199, window=[4, 9, 10]))))
+    )
     assert order(cache, "c1/gpu") == ["7_4", "7_9", "7_10", "9"]
     assert use(cache, "c1/gpu", "team-a")["nvidia.com/gpu"] == 1000
-    cache.learn({subject_of(array): None})
+    all_steps(cache.learning({subject_of(array): None}))
     assert order(cache, "c1/gpu") == ["9"]
 
 
@@ -229,14 +232,16 @@ def test_tasks_behind_the_window_of_an_array_have_no_position_and_are_counted() 
     cache = a_cache(*CLUSTER, array)
     why = "197 tasks of this array; they get positions as the tasks before them start"
     assert behind(cache) == [("7", 197, why)]
-    cache.learn(facts(a_job("7", uid="s-7", rev=2, array=JobArray(tasks=4, window=[4, 9, 10]))))
+    all_steps(cache.learning(facts(a_job("7", uid="s-7", rev=2, array=JobArray(tasks=4, window=[4, 9, 10])))))
     assert [tasks for _, tasks, _ in behind(cache)] == [1]
     moved = a_job("7", uid="s-7", rev=3, scope="team-b", array=JobArray(tasks=5, window=[]))
-    cache.learn(facts(moved))
-    cache.learn({subject_of(array): None})
+    all_steps(cache.learning(facts(moved)))
+    all_steps(cache.learning({subject_of(array): None}))
     assert [tasks for _, tasks, _ in behind(cache)] == [5], "its account changed"
-    cache.learn(
-        facts(a_job("7", uid="s-7", rev=4, scope="team-b", array=JobArray(tasks=3, window=[1, 2, 3])))
+    all_steps(
+        cache.learning(
+            facts(a_job("7", uid="s-7", rev=4, scope="team-b", array=JobArray(tasks=3, window=[1, 2, 3])))
+        )
     )
     assert behind(cache) == []
 
@@ -245,31 +250,36 @@ def test_who_may_start_in_several_queues_is_ranked_in_the_first_and_runs_where_i
     side = a_queue(name="side", pool="cpu")
     cache = a_cache(*CLUSTER, a_pool(name="cpu"), side, a_job("a", queue="main", queues=["side", "main"]))
     assert (order(cache, "c1/cpu"), order(cache, "c1/gpu")) == (["a"], [])
-    cache.learn(facts(a_job("a", rev=2, phase=Phase.RUNNING, queue="main", queues=["side", "main"])))
+    all_steps(
+        cache.learning(facts(a_job("a", rev=2, phase=Phase.RUNNING, queue="main", queues=["side", "main"])))
+    )
     assert use(cache, "c1/gpu", "team-a")
 
 
 def test_only_the_tenants_shard_is_dirty_after_its_jobs_change() -> None:
     cache = a_cache(*CLUSTER, a_job("a"), a_job("b", scope="team-b"))
     pool = cache.pools["c1/gpu"]
-    pool.dirty.clear()
-    cache.learn(facts(a_job("c", scope="team-b")))
+    for shard in sorted(pool.dirty):
+        pool.mark_clean(shard)
+    all_steps(cache.learning(facts(a_job("c", scope="team-b"))))
     assert pool.dirty == {pool.shard_of("team-b")}
 
 
 def test_a_level_written_to_a_job_makes_nothing_dirty() -> None:
     cache = a_cache(*CLUSTER, a_job("a"))
     pool = cache.pools["c1/gpu"]
-    pool.dirty.clear()
-    cache.learn(facts(a_job("a", level=500, rev=2)))
+    for shard in sorted(pool.dirty):
+        pool.mark_clean(shard)
+    all_steps(cache.learning(facts(a_job("a", level=500, rev=2))))
     assert pool.dirty == set()
 
 
 def test_new_capacity_makes_every_shard_dirty() -> None:
     cache = a_cache(*CLUSTER)
     pool = cache.pools["c1/gpu"]
-    pool.dirty.clear()
-    cache.learn(facts(a_pool(capacity={"cpu": 1})))
+    for shard in sorted(pool.dirty):
+        pool.mark_clean(shard)
+    all_steps(cache.learning(facts(a_pool(capacity={"cpu": 1}))))
     assert pool.dirty == set(range(pool.shards))
 
 
@@ -282,7 +292,7 @@ def test_a_class_that_is_not_granted_is_not_had() -> None:
 
 def test_a_job_that_comes_back_under_its_name_with_another_uid_is_another_job() -> None:
     cache = a_cache(*CLUSTER, a_job("a", uid="1", phase=Phase.RUNNING))
-    cache.learn(facts(a_job("a", uid="2")))
+    all_steps(cache.learning(facts(a_job("a", uid="2"))))
     assert order(cache, "c1/gpu") == ["a"]
     assert use(cache, "c1/gpu", "team-a") == {}
 
@@ -293,12 +303,12 @@ def test_a_job_that_changed_its_account_counts_once_by_its_newer_statement(scope
     for told in itertools.permutations((before, after)):
         assert tenants_waiting(a_cache(*CLUSTER, *told)) == [after.scope]
     cache = a_cache(*CLUSTER, before, after)
-    cache.learn({subject_of(after): None})
+    all_steps(cache.learning({subject_of(after): None}))
     assert tenants_waiting(cache) == [before.scope]
-    cache.learn(facts(after) | {subject_of(before): None})
+    all_steps(cache.learning(facts(after) | {subject_of(before): None}))
     assert tenants_waiting(cache) == [after.scope]
     assert cache.pools["c1/gpu"].waiting == 1
-    cache.learn({subject_of(after): None})
+    all_steps(cache.learning({subject_of(after): None}))
     assert tenants_waiting(cache) == []
 
 
@@ -338,9 +348,9 @@ def test_positions_are_called_as_people_call_the_jobs_and_so_are_those_that_hold
 
 def test_without_a_policy_nothing_is_scored() -> None:
     cache = ClusterCache()
-    cache.learn(facts(*CLUSTER, a_job()))
+    all_steps(cache.learning(facts(*CLUSTER, a_job())))
     assert cache.pools == {}
-    cache.adopt(a_document(), 1)
+    all_steps(cache.adopting(a_document(), 1))
     assert order(cache, "c1/gpu") == ["job-1"]
     cache.abandon()
     assert cache.pools == {}
@@ -386,16 +396,16 @@ class History:
     def __init__(self) -> None:
         self.cache, self.document, self.revision = ClusterCache(), DOCUMENTS[0], 1
         self.known: dict[str, State] = {}
-        self.cache.adopt(self.document, self.revision)
+        all_steps(self.cache.adopting(self.document, self.revision))
         self._read: dict[tuple[str, int], Content] = {}
 
     def adopt(self, number: int) -> None:
         self.document, self.revision = DOCUMENTS[number], self.revision + 1
-        self.cache.adopt(self.document, self.revision)
+        all_steps(self.cache.adopting(self.document, self.revision))
 
     def learn(self, step: list[tuple[State, bool]]) -> None:
         batch = {subject_of(state): None if gone else state for state, gone in step}
-        self.cache.learn(batch)
+        all_steps(self.cache.learning(batch))
         self.known |= {subject: state for subject, state in batch.items() if state is not None}
         for subject in [subject for subject, state in batch.items() if state is None]:
             self.known.pop(subject, None)
@@ -407,7 +417,8 @@ class History:
             if shard not in self.cache.pools[name].dirty:
                 assert self._read[name, shard] == content
         for pool in self.cache.pools.values():
-            pool.dirty.clear()
+            for shard in sorted(pool.dirty):
+                pool.mark_clean(shard)
         self._read = last
 
 
@@ -423,8 +434,8 @@ def test_any_sequence_of_changes_equals_a_cache_built_from_what_stands(
             history.learn(step)
         history.read()
     cache, scratch = history.cache, ClusterCache()
-    scratch.learn(dict(reversed(history.known.items())))
-    scratch.adopt(history.document, history.revision)
+    all_steps(scratch.learning(dict(reversed(history.known.items()))))
+    all_steps(scratch.adopting(history.document, history.revision))
     assert contents(cache) == contents(scratch)
     assert waiting(cache) == waiting(scratch)
     for cluster, pool in itertools.product(["c1", "c2"], ["gpu", "cpu"]):

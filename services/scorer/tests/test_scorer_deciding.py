@@ -12,18 +12,21 @@ from fairlead_scorer.decide.decision import Content, DecisionStamp, decide, same
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.stepping import all_steps
 
 
 def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None = None) -> ScoredPool:
     cache = ClusterCache()
-    cache.adopt(
-        a_document(
-            shards=1, window=window, aging=Aging(cap_days=None if cap_hours is None else cap_hours / 24)
-        ),
-        7,
+    all_steps(
+        cache.adopting(
+            a_document(
+                shards=1, window=window, aging=Aging(cap_days=None if cap_hours is None else cap_hours / 24)
+            ),
+            7,
+        )
     )
     states: list[State] = [a_pool(), a_queue(), a_queue(name="side"), *jobs]
-    cache.learn({subject_of(state): state for state in states})
+    all_steps(cache.learning({subject_of(state): state for state in states}))
     return cache.pools["c1/gpu"]
 
 
@@ -61,16 +64,16 @@ def test_jobs_that_no_flavor_takes_fill_heads_of_their_own() -> None:
 
 def test_a_job_is_in_line_again_as_soon_as_a_flavor_takes_it() -> None:
     cache = ClusterCache()
-    cache.adopt(a_document(shards=1), 7)
+    all_steps(cache.adopting(a_document(shards=1), 7))
     stuck = a_job("a", flavorless=True)
 
     def flavorless() -> list[bool]:
         return [bool(heads.flavorless) for heads in decide(cache.pools["c1/gpu"], 0, NOW).queue_heads]
 
-    cache.learn({subject_of(state): state for state in (a_pool(), a_queue(), stuck)})
+    all_steps(cache.learning({subject_of(state): state for state in (a_pool(), a_queue(), stuck)}))
     assert flavorless() == [True]
     taken = msgspec.structs.replace(stuck, rev=2, flavorless=msgspec.UNSET)
-    cache.learn({subject_of(taken): taken})
+    all_steps(cache.learning({subject_of(taken): taken}))
     assert flavorless() == [False]
 
 

@@ -19,6 +19,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.builders import NOW, a_demand, a_job, a_mark, a_pool, a_queue
 from fairlead_testkit.fresh_interpreter import printed_under_other_seeds
+from fairlead_testkit.stepping import all_steps
 
 HOUR = 3_600_000_000
 TEAMS = [f"team-{number}" for number in range(12)]
@@ -85,12 +86,12 @@ def replay(log: bytes) -> Iterator[bytes]:
     for number, entry in enumerate(LOG.decode(log)):
         match entry:
             case PolicyAdopted():
-                cache.adopt(entry.document, entry.revision)
+                all_steps(cache.adopting(entry.document, entry.revision))
             case StateLearned():
                 read = {
                     subject: STATE.decode(said) if said else None for subject, said in entry.messages.items()
                 }
-                cache.learn(read)
+                all_steps(cache.learning(read))
             case RunsHeard():
                 cache.hear(entry.runs)
             case UseFollowed():

@@ -7,6 +7,7 @@ from fairlead_contracts.messages.state import JobState, subject_of
 from fairlead_scorer.state import name_index
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import a_job
+from fairlead_testkit.stepping import all_steps
 
 _WORDS = st.sampled_from(["a", "ab", "abc", "b", "a/b", "b/a", "team", "é"])
 _SCOPES = st.sampled_from(["team-a", "team-b", "a"])
@@ -45,7 +46,7 @@ def test_what_is_found_by_a_name_is_what_a_look_at_every_job_finds(
     standing: dict[str, JobState] = {}
     for job, gone in told:
         subject = subject_of(job)
-        cache.learn({subject: None if gone else job})
+        all_steps(cache.learning({subject: None if gone else job}))
         if gone:
             standing.pop(subject, None)
         else:
@@ -63,12 +64,12 @@ def test_names_that_came_and_went_since_the_last_look_count_as_they_are_now() ->
     cache = ClusterCache()
     many = [a_job(f"job-{number:04}", uid=f"u{number}", rev=number + 1) for number in range(2000)]
     for number, job in enumerate(many):
-        cache.learn({subject_of(job): job})
+        all_steps(cache.learning({subject_of(job): job}))
         if number % 400 == 0:
             assert [one.id for one in cache.beginning(job.id)] == [job.id]
     assert len(cache.beginning("job-")) == 1000, "a hint needs no more"
     for job in many[:1990]:
-        cache.learn({subject_of(job): None})
+        all_steps(cache.learning({subject_of(job): None}))
     assert sorted(one.id for one in cache.beginning("job-")) == [job.id for job in many[1990:]]
     assert cache.find("job-0003") == []
 

@@ -20,6 +20,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import SETTLE_AFTER, FinishedRun, finished_run
 from fairlead_testkit.builders import NOW, a_document, a_job, a_mark, a_pool, a_queue
 from fairlead_testkit.cases import cases
+from fairlead_testkit.stepping import all_steps
 
 POOL = "c1/gpu"
 GPU = "nvidia.com/gpu"
@@ -40,8 +41,8 @@ def facts(*states: State) -> dict[str, State | None]:
 
 def a_cache(document: PolicyDocument, *states: State) -> ClusterCache:
     cache = ClusterCache()
-    cache.adopt(document, 1)
-    cache.learn(facts(a_pool(), a_queue(), *states))
+    all_steps(cache.adopting(document, 1))
+    all_steps(cache.learning(facts(a_pool(), a_queue(), *states)))
     return cache
 
 
@@ -127,13 +128,13 @@ class PastUseModel:
 
     def _say(self, state: State) -> None:
         self.state |= facts(state)
-        self.owner.learn(facts(state))
+        all_steps(self.owner.learning(facts(state)))
         if isinstance(state, JobState) and (run := finished_run(state)) is not None:
             self._hear(run)
 
     def _forget(self, state: State) -> None:
         self.state.pop(subject_of(state), None)
-        self.owner.learn({subject_of(state): None})
+        all_steps(self.owner.learning({subject_of(state): None}))
 
     def _hear(self, run: FinishedRun) -> None:
         self.events.append(run)
@@ -155,8 +156,8 @@ class PastUseModel:
             cache.follow(persisted(self.contents), others, LATE)
 
         steps: list[Callable[[], None]] = [
-            lambda: cache.adopt(self.document, 1),
-            lambda: cache.learn(self.state),
+            lambda: all_steps(cache.adopting(self.document, 1)),
+            lambda: all_steps(cache.learning(self.state)),
             lambda: cache.hear(heard),
             follow,
         ]
@@ -244,25 +245,25 @@ def test_it_begins_with_nothing_when_it_is_switched_on_and_ends_with_it() -> Non
     cache = a_cache(a_policy(None), a_run("team-a", 1, NOW - 100 * HOUR))
     [*contents] = decided(cache, NOW)
     assert {(content.basis.past, content.kept) for content in contents} == {(0, None)}
-    cache.adopt(a_policy(), 2)
+    all_steps(cache.adopting(a_policy(), 2))
     assert past_of(decided(cache, NOW)).get("team-a", {}).get(GPU, 0) < 50, (
         "a minute or two of an hour's half-life"
     )
     assert past_of(decided(cache, NOW + HOUR))["team-a"][GPU] == pytest.approx(500, rel=0.05)
-    cache.adopt(a_policy(None), 3)
+    all_steps(cache.adopting(a_policy(None), 3))
     assert past_of(decided(cache, NOW + HOUR)) == {}
-    cache.adopt(a_policy(), 4)
+    all_steps(cache.adopting(a_policy(), 4))
     assert past_of(decided(cache, NOW + HOUR)).get("team-a", {}).get(GPU, 0) < 50
 
 
 def test_another_half_life_and_another_parent_keep_what_was_used() -> None:
     cache = a_cache(a_policy(), a_run("team-a", 1, NOW, 8))
     decided(cache, NOW)
-    cache.learn(facts(ended(a_run("team-a", 1, NOW, 8), NOW + HOUR)))
+    all_steps(cache.learning(facts(ended(a_run("team-a", 1, NOW, 8), NOW + HOUR))))
     at = NOW + HOUR + 10 * MINUTE
     before = past_of(decided(cache, at))["team-a"][GPU]
     tenants = [Tenant(name="org", weight=2.0), *(Tenant(name=name, parent="org") for name in TENANTS)]
-    cache.adopt(msgspec.structs.replace(a_policy(10.0), tenants=tenants), 2)
+    all_steps(cache.adopting(msgspec.structs.replace(a_policy(10.0), tenants=tenants), 2))
     contents = decided(cache, at)
     assert past_of(contents)["team-a"][GPU] == pytest.approx(before, rel=0.05)
     assert past_of(contents)["org"] == past_of(contents)["team-a"]
@@ -273,10 +274,10 @@ def test_another_half_life_and_another_parent_keep_what_was_used() -> None:
 def test_the_past_of_a_tenant_that_is_no_more_counts_for_nobody_and_fades() -> None:
     cache = a_cache(a_policy(), a_run("team-a", 1, NOW))
     decided(cache, NOW)
-    cache.learn(facts(ended(a_run("team-a", 1, NOW), NOW + HOUR)))
+    all_steps(cache.learning(facts(ended(a_run("team-a", 1, NOW), NOW + HOUR))))
     renamed = msgspec.structs.replace(a_policy(), tenants=[Tenant(name="team-b")])
     decided(cache, NOW + HOUR + 2 * MINUTE)
-    cache.adopt(renamed, 2)
+    all_steps(cache.adopting(renamed, 2))
     past = past_of(decided(cache, NOW + HOUR + 3 * MINUTE))
     assert set(past) == {"team-a"}
     assert past_of(decided(cache, NOW + 80 * HOUR)) == {}
@@ -329,11 +330,11 @@ def test_an_owner_whose_clock_is_wrong_by_less_than_a_minute_leaves_what_another
         now = NOW + minute * MINUTE
         before = a_run("team-a", minute - 1, now - MINUTE, 2)
         for cache in (right, wrong):
-            cache.learn(facts(a_run("team-a", minute, now, 2), ended(before, now)))
+            all_steps(cache.learning(facts(a_run("team-a", minute, now, 2), ended(before, now))))
         decided(right, now)
         left = decided(wrong, now + ahead)
     heir = a_cache(a_policy())
-    heir.learn(facts(*right._jobs))
+    all_steps(heir.learning(facts(*right._jobs)))
     heir.follow(persisted(left), others, LATE)
     later = NOW + 31 * MINUTE
     assert past_of(decided(heir, later)) == past_of(decided(right, later)) != {}
@@ -343,10 +344,12 @@ def test_a_shard_of_too_many_tenants_goes_on_deciding_and_says_that_it_keeps_not
     cache = a_cache(a_policy())
     decided(cache, NOW)
     for number in range(2000):
-        cache.learn(
-            facts(
-                a_run(f"scope-{number}", number, NOW),
-                ended(a_run(f"scope-{number}", number, NOW), NOW + HOUR),
+        all_steps(
+            cache.learning(
+                facts(
+                    a_run(f"scope-{number}", number, NOW),
+                    ended(a_run(f"scope-{number}", number, NOW), NOW + HOUR),
+                )
             )
         )
     decided(cache, NOW + HOUR + 10 * MINUTE)
@@ -368,7 +371,7 @@ def test_of_two_words_on_an_end_the_earlier_counts_whichever_comes_first() -> No
         for word in words:
             cache.hear([word])
         found.append(past_of(decided(cache, NOW + 10 * MINUTE)))
-        cache.adopt(a_policy(), 2)
+        all_steps(cache.adopting(a_policy(), 2))
         found.append(past_of(decided(cache, NOW + 10 * MINUTE)))
     assert found[0]["team-a"][GPU] == pytest.approx(8000 * (1 - 2 ** (-1 / 60)), rel=0.15)
     assert all(one == found[0] for one in found)
@@ -386,7 +389,7 @@ def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_aga
 
 def used_for_two_hours(cache: ClusterCache) -> dict[str, dict[str, int]]:
     """The past that both scorers of the tests below have seen: half a pool, used by one tenant."""
-    cache.learn(facts(a_run("team-a", 1, NOW - 3 * HOUR, 4)))
+    all_steps(cache.learning(facts(a_run("team-a", 1, NOW - 3 * HOUR, 4))))
     cache.follow(persisted(decided(cache, NOW)), ours, LATE)
     contents = decided(cache, NOW + 2 * HOUR)
     cache.follow(persisted(contents), ours, LATE)
@@ -400,13 +403,13 @@ def test_decisions_by_a_policy_that_is_not_heard_of_yet_are_laid_by_until_it_is(
     assert used_for_two_hours(other) == before
     moved = msgspec.structs.replace(a_policy(), shards=shards)
     shard = first.pools[POOL].shard_of("team-a")
-    first.adopt(moved, 2)
+    all_steps(first.adopting(moved, 2))
     assert first.pools[POOL].shard_of("team-a") != shard, "or the test shows nothing"
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = decided(first, later)
     other.follow(persisted(stated), others, LATE)
     assert past_of(decided(other, later)) == past_of(stated), "still by the old policy"
-    other.adopt(moved, 2)
+    all_steps(other.adopting(moved, 2))
     assert decided(other, later) == stated
     assert past_of(stated)["team-a"][GPU] > before["team-a"][GPU]
 
@@ -415,7 +418,7 @@ def test_a_decision_by_the_policy_before_erases_nothing_of_what_moved() -> None:
     slow, quick = a_cache(a_policy()), a_cache(a_policy())
     used_for_two_hours(slow)
     used_for_two_hours(quick)
-    quick.adopt(msgspec.structs.replace(a_policy(), shards=2), 2)
+    all_steps(quick.adopting(msgspec.structs.replace(a_policy(), shards=2), 2))
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = past_of(decided(slow, later))
     quick.follow(persisted(decided(slow, later)), others, LATE)
@@ -428,8 +431,8 @@ def test_who_starts_right_after_shards_changed_takes_them_from_the_old_ones() ->
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = decided(old, later)
     heir.follow(persisted(stated), others, LATE)
-    heir.adopt(msgspec.structs.replace(a_policy(), shards=8), 2)
-    heir.learn(facts(a_pool(), a_queue(), a_run("team-a", 1, NOW - 3 * HOUR, 4)))
+    all_steps(heir.adopting(msgspec.structs.replace(a_policy(), shards=8), 2))
+    all_steps(heir.learning(facts(a_pool(), a_queue(), a_run("team-a", 1, NOW - 3 * HOUR, 4))))
     assert past_of(decided(heir, later)) == past_of(stated)
 
 
@@ -439,25 +442,25 @@ def test_what_was_switched_off_does_not_come_back_with_who_ran_on(decided_meanwh
     used_for_two_hours(cache)
     before = decided(cache, NOW + 2 * HOUR)
     assert past_of(before)
-    cache.adopt(a_policy(None), 2)
-    late.adopt(a_policy(None), 2)
-    cache.learn(facts(ended(a_run("team-a", 1, NOW - 3 * HOUR, 4), NOW + 2 * HOUR + MINUTE)))
+    all_steps(cache.adopting(a_policy(None), 2))
+    all_steps(late.adopting(a_policy(None), 2))
+    all_steps(cache.learning(facts(ended(a_run("team-a", 1, NOW - 3 * HOUR, 4), NOW + 2 * HOUR + MINUTE))))
     at = NOW + 2 * HOUR + 10 * MINUTE
     off = decided(cache, at)
     for one in (cache, late):
-        one.adopt(a_policy(), 3)
+        all_steps(one.adopting(a_policy(), 3))
         one.follow(persisted(off if decided_meanwhile else before), others, LATE)
         assert past_of(decided(one, at)) == {}
 
 
 def test_a_word_from_before_it_was_switched_off_counts_for_no_pool_that_comes_later() -> None:
     cache = ClusterCache()
-    cache.adopt(a_policy(None), 2)
-    cache.adopt(a_policy(), 3)
+    all_steps(cache.adopting(a_policy(None), 2))
+    all_steps(cache.adopting(a_policy(), 3))
     other = a_cache(a_policy())
     used_for_two_hours(other)
     cache.follow(persisted(decided(other, NOW + 2 * HOUR)), others, LATE)
-    cache.learn(facts(a_pool(), a_queue()))
+    all_steps(cache.learning(facts(a_pool(), a_queue())))
     assert past_of(decided(cache, NOW + 2 * HOUR)) == {}
 
 
@@ -489,7 +492,7 @@ def test_events_are_read_from_where_pools_that_can_be_decided_need_them() -> Non
     horizon = cache.horizon(incarnation)
     assert horizon is not None
     assert horizon > later - 5 * MINUTE
-    cache.learn(facts(a_mark(cluster="c2")))
+    all_steps(cache.learning(facts(a_mark(cluster="c2"))))
     horizon = cache.horizon(incarnation)
     assert horizon is not None
     assert horizon < NOW, "it is back, and needs what has been since"
@@ -530,7 +533,7 @@ def test_a_clock_that_was_ahead_for_a_moment_leaves_all_shards_at_one_tick() -> 
     right, wrong = a_cache(a_policy()), a_cache(a_policy())
     runs = [a_run(name, number, NOW - 3 * HOUR, 4) for number, name in enumerate(TENANTS)]
     for cache in (right, wrong):
-        cache.learn(facts(*runs))
+        all_steps(cache.learning(facts(*runs)))
         decided(cache, NOW)
     pool = wrong.pools[POOL]
     glitch = decide(pool, pool.shard_of("team-a"), NOW + HOUR)

@@ -10,10 +10,11 @@ from fairlead_policy.levels.operators import OperatorWords
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
-from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.query.steering_view import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 from fairlead_testkit.scorer_ports import NobodyElse, StatedLeaders
+from fairlead_testkit.stepping import all_steps
 
 HEAD = a_job(uid="head", id="gang")
 NOON = 1_760_000_000_000_000
@@ -30,7 +31,7 @@ def leader_that_says(reserved: Reserved | None) -> StatedLeaders:
 
 def told(uid: str, reserved: Reserved | None, *, open_names: bool = True, phase: str = "waiting") -> str:
     cache = ClusterCache()
-    cache.learn({subject_of(HEAD): HEAD})
+    all_steps(cache.learning({subject_of(HEAD): HEAD}))
     asked = Explanation(cluster="c1", scope="team-a", id=uid, uid=uid, phase=phase, queue="main", pool="gpu")
     return " ".join(ReserveView(cache, leader_that_says(reserved)).reasons(asked, open_names=open_names))
 
@@ -67,9 +68,9 @@ def test_others_jobs_are_not_named_to_a_tenant() -> None:
 @pytest.mark.parametrize("uid", ["run", "unknown"])
 def test_a_run_that_keeps_the_head_from_a_promise_is_named_but_to_another_tenant(uid: str) -> None:
     cache = ClusterCache()
-    cache.adopt(a_document(), 1)
+    all_steps(cache.adopting(a_document(), 1))
     run = a_job(uid="run", id="nl", scope="team-b", phase=Phase.RUNNING)
-    cache.learn({subject_of(one): one for one in (HEAD, run)})
+    all_steps(cache.learning({subject_of(one): one for one in (HEAD, run)}))
     reserved = Reserved(pool="gpu", head="head", why_none="runs without a limit", in_its_way=[uid])
     view = ReserveView(cache, leader_that_says(reserved))
     asked = Explanation(
@@ -92,8 +93,8 @@ def test_what_does_not_concern_it_is_not_told(reserved: Reserved | None) -> None
 
 async def test_a_promised_start_is_the_first_thing_that_explain_says() -> None:
     cache = ClusterCache()
-    cache.adopt(a_document(), 1)
-    cache.learn({subject_of(state): state for state in (a_pool(), a_queue(), HEAD)})
+    all_steps(cache.adopting(a_document(), 1))
+    all_steps(cache.learning({subject_of(state): state for state in (a_pool(), a_queue(), HEAD)}))
     leader = leader_that_says(msgspec.structs.replace(PROMISED, pool="c1/gpu"))
     reserved = ReserveView(cache, leader)
     steering = SteeringView(cache, OperatorWords(), leader, reserved)

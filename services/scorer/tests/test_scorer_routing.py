@@ -20,6 +20,7 @@ from fairlead_testkit.builders import (
     a_submission,
     a_tenant_state,
 )
+from fairlead_testkit.stepping import all_steps
 
 BOTH: list[State] = [
     made(cluster=cluster) for cluster in ("c1", "c2") for made in (a_pool, a_queue, a_tenant_state)
@@ -34,8 +35,8 @@ def chosen(
     led: Collection[str] = (),
 ) -> str:
     cache = ClusterCache()
-    cache.adopt(document or a_document(), 1)
-    cache.learn({subject_of(state): state for state in states})
+    all_steps(cache.adopting(document or a_document(), 1))
+    all_steps(cache.learning({subject_of(state): state for state in states}))
     assert cache.rulebook is not None
     return choose(cache, cache.rulebook, submission or a_submission(), sent or {}, led).cluster
 

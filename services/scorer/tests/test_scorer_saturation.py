@@ -14,6 +14,7 @@ from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_scorer.decide.decision import decide
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue
+from fairlead_testkit.stepping import all_steps
 
 DOCUMENT = PolicyDocument(
     hierarchy=Hierarchy(mode="hdrf"),
@@ -31,8 +32,8 @@ TWO = {"gpu": 2000}
 
 def a_cache(*states: State) -> ClusterCache:
     cache = ClusterCache()
-    cache.adopt(DOCUMENT, 1)
-    cache.learn({subject_of(state): state for state in states})
+    all_steps(cache.adopting(DOCUMENT, 1))
+    all_steps(cache.learning({subject_of(state): state for state in states}))
     return cache
 
 
@@ -55,8 +56,9 @@ def test_all_shards_are_decided_anew_when_a_resource_is_used_up_or_no_more() -> 
     pool = cache.pools["both"]
 
     def after(job: JobState) -> list[str]:
-        pool.dirty.clear()
-        cache.learn({subject_of(job): job})
+        for shard in sorted(pool.dirty):
+            pool.mark_clean(shard)
+        all_steps(cache.learning({subject_of(job): job}))
         found = {tuple(decide(pool, shard, NOW).basis.saturated) for shard in range(4)}
         assert len(found) == 1, "one set for all shards"
         return list(found.pop())
@@ -81,7 +83,7 @@ def test_cards_that_are_free_in_another_cluster_are_no_use_to_who_waits_here() -
     cache = a_cache(*of_clusters(c1=10_000, c2=10_000), *waiting, held)
     assert decide(cache.pools["both"], 0, NOW).basis.saturated == ["gpu"]
     there = a_job("there", scope="cards", demand=TWO, cluster="c2", uid="there")
-    cache.learn({subject_of(there): there})
+    all_steps(cache.learning({subject_of(there): there}))
     assert decide(cache.pools["both"], 0, NOW).basis.saturated == []
 
 
@@ -118,10 +120,10 @@ def test_step_by_step_from_scratch_and_on_paper_the_same_is_used_up(seed: int) -
     rng = random.Random(seed)
     whole = a_cache(*states)
     steps = ClusterCache()
-    steps.adopt(DOCUMENT, 1)
+    all_steps(steps.adopting(DOCUMENT, 1))
     told = [rng.choice([state, _otherwise(state, rng)]) for state in rng.sample(states, len(states))]
     for state in [*told, *rng.sample(states, len(states))]:
-        steps.learn({subject_of(state): state})
+        all_steps(steps.learning({subject_of(state): state}))
     expected = whole.pools["both"]
     assert steps.pools["both"].rules == expected.rules
     [ordered] = order_snapshot(

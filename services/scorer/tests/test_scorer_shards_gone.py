@@ -19,6 +19,7 @@ from fairlead_scorer.state.state_view import StateView
 from fairlead_testkit import NatsServer
 from fairlead_testkit.builders import NOW, a_pool, a_queue
 from fairlead_testkit.bus_harness import BusHarness
+from fairlead_testkit.stepping import all_steps
 
 pytestmark = pytest.mark.integration
 
@@ -43,10 +44,10 @@ async def test_a_shard_that_the_policy_took_away_is_never_decided(
             spans=lifecycle.spans,
         )
         held = ShardName("c1/gpu", 12)
-        state_view.cache.adopt(PolicyDocument(tenants=[], shards=16), 1)
-        state_view.cache.learn({subject_of(state): state for state in (a_pool(), a_queue())})
+        all_steps(state_view.cache.adopting(PolicyDocument(tenants=[], shards=16), 1))
+        all_steps(state_view.cache.learning({subject_of(state): state for state in (a_pool(), a_queue())}))
         assert scorer.is_behind(held)
-        state_view.cache.adopt(PolicyDocument(tenants=[], shards=4), 2)
+        all_steps(state_view.cache.adopting(PolicyDocument(tenants=[], shards=4), 2))
         scorer.put_back(held)
         assert not scorer.is_behind(held)
         assert state_view.cache.pools["c1/gpu"].dirty == set(range(4))

@@ -8,10 +8,11 @@ from fairlead_contracts.messages.questions import Steering
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_scorer.query.reservations import ReserveView
-from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
+from fairlead_scorer.query.steering_view import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 from fairlead_testkit.scorer_ports import StatedLeaders
+from fairlead_testkit.stepping import all_steps
 
 
 def a_lease(role: str, **said: object) -> LeaderLease:
@@ -25,9 +26,9 @@ JOBS = [a_job(f"job-{name}", uid=name, owner=f"Job/{name}") for name in ("gang",
 
 def steered(*leases: LeaderLease) -> tuple[Steering, SteeringView]:
     cache = ClusterCache()
-    cache.adopt(a_document(), 1)
+    all_steps(cache.adopting(a_document(), 1))
     stated: list[State] = [a_pool(), a_queue(), *JOBS]
-    cache.learn({subject_of(state): state for state in stated})
+    all_steps(cache.learning({subject_of(state): state for state in stated}))
     leaders = StatedLeaders(*leases)
     view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders))
     [steering] = view.of("c1/gpu")
@@ -50,18 +51,18 @@ def test_levels_that_cannot_reach_a_frontend_are_told_as_not_written() -> None:
 
 def test_a_pool_whose_sizes_differ_is_followed_as_its_cluster_says_of_mixed_ones() -> None:
     cache = ClusterCache()
-    cache.adopt(a_document(), 1)
+    all_steps(cache.adopting(a_document(), 1))
     pool = a_pool(enforcement_mixed="close", enforcement_mixed_why="sizes")
 
     leaders = StatedLeaders()
 
     def said(*jobs: JobState, gone: JobState | None = None) -> tuple[str, str]:
-        cache.learn({subject_of(job): job for job in jobs})
-        cache.learn({} if gone is None else {subject_of(gone): None})
+        all_steps(cache.learning({subject_of(job): job for job in jobs}))
+        all_steps(cache.learning({} if gone is None else {subject_of(gone): None}))
         [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
         return steering.enforcement, steering.enforcement_why
 
-    cache.learn({subject_of(state): state for state in (pool, a_queue())})
+    all_steps(cache.learning({subject_of(state): state for state in (pool, a_queue())}))
     small, large = a_job("a", demand={"gpu": 1}), a_job("b", demand={"gpu": 2})
     alike, runs = a_job("c", demand={"gpu": 1}), msgspec.structs.replace(large, phase=Phase.RUNNING, rev=5)
     exact, close = ("exact", ""), ("close", "sizes")
@@ -69,7 +70,7 @@ def test_a_pool_whose_sizes_differ_is_followed_as_its_cluster_says_of_mixed_ones
     assert said(msgspec.structs.replace(large, rev=6)) == close
     assert said(gone=small) == close
     assert said(gone=alike) == exact
-    cache.learn({subject_of(pool): a_pool(rev=2)})
+    all_steps(cache.learning({subject_of(pool): a_pool(rev=2)}))
     assert said(small) == exact
 
 
@@ -90,9 +91,9 @@ def test_a_pool_whose_queue_outpaces_levels_is_followed_loosely_at_best(
     stated: str, why: str, told: tuple[str, str]
 ) -> None:
     cache = ClusterCache()
-    cache.adopt(a_document(), 1)
+    all_steps(cache.adopting(a_document(), 1))
     known: list[State] = [a_pool(enforcement=stated, enforcement_why=why), a_queue()]
-    cache.learn({subject_of(state): state for state in known})
+    all_steps(cache.learning({subject_of(state): state for state in known}))
 
     def said(outpaced: dict[str, list[str]]) -> tuple[str, str]:
         leaders = StatedLeaders(WATCHED, a_lease("admitter", outpaced=outpaced))
@@ -111,10 +112,10 @@ def test_jobs_differ_by_class_and_by_all_that_their_frontend_tells_them_apart_by
     changes: dict[str, object],
 ) -> None:
     cache = ClusterCache()
-    cache.adopt(a_document(), 1)
+    all_steps(cache.adopting(a_document(), 1))
     for uid, more, differ in (("b", {}, False), ("c", changes, True)):
         other = msgspec.structs.replace(ALIKE, id=uid, uid=uid, **more)
-        cache.learn({subject_of(job): job for job in (ALIKE, other)})
+        all_steps(cache.learning({subject_of(job): job for job in (ALIKE, other)}))
         assert cache.waiting_differ([a_queue()]) == differ
 
 
@@ -125,9 +126,9 @@ GANG = msgspec.structs.replace(
 
 def test_jobs_whose_check_nobody_answers_are_counted_while_no_checker_leads() -> None:
     cache = ClusterCache()
-    cache.adopt(a_document(), 1)
+    all_steps(cache.adopting(a_document(), 1))
     other = msgspec.structs.replace(GANG, id="other", uid="other", open_checks=["provisioning"])
-    cache.learn({subject_of(one): one for one in (a_pool(), a_queue(), GANG, other)})
+    all_steps(cache.learning({subject_of(one): one for one in (a_pool(), a_queue(), GANG, other)}))
 
     def told(*leases: LeaderLease) -> tuple[object, list[bool]]:
         leaders = StatedLeaders(*leases)
@@ -139,5 +140,5 @@ def test_jobs_whose_check_nobody_answers_are_counted_while_no_checker_leads() ->
     assert told() == (1, [True, False])
     assert told(a_lease("checker")) == (msgspec.UNSET, [False, False])
     started = msgspec.structs.replace(GANG, unchecked="", open_checks=msgspec.UNSET, rev=2)
-    cache.learn({subject_of(started): started})
+    all_steps(cache.learning({subject_of(started): started}))
     assert told() == (msgspec.UNSET, [True, False]), "the one that is asked about is as it was"

@@ -21,6 +21,7 @@ from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit import NatsServer
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 from fairlead_testkit.bus_harness import BusHarness
+from fairlead_testkit.stepping import all_steps
 from fairlead_testkit.told_what_if import what_if_in
 
 pytestmark = pytest.mark.integration
@@ -96,8 +97,8 @@ def _what_if(pool: ScoredPool, uid: str, at: Micros) -> WhatIf:
 async def test_scorers_say_together_what_one_order_says(harness: tuple[BusHarness, PolicyDocument]) -> None:
     opened, document = harness
     cache = ClusterCache()
-    cache.adopt(document, 1)
-    cache.learn({subject_of(state): state for state in FACTS})
+    all_steps(cache.adopting(document, 1))
+    all_steps(cache.learning({subject_of(state): state for state in FACTS}))
     pool = cache.pools["c1/gpu"]
     causes = set()
     for job in [*(f"a{number}" for number in range(5)), *(f"b{number}" for number in range(3))]:
@@ -122,8 +123,8 @@ async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
     ]
     async with scored(nats_server, tmp_path, terms(), facts) as opened:
         cache = ClusterCache()
-        cache.adopt(terms(), 1)
-        cache.learn({subject_of(state): state for state in facts})
+        all_steps(cache.adopting(terms(), 1))
+        all_steps(cache.learning({subject_of(state): state for state in facts}))
         pool = cache.pools["c1/gpu"]
         found, at = await explain(opened, "b")
         assert found.what_if == _what_if(pool, found.uid, at)

@@ -16,7 +16,7 @@ from fairlead_scorer.query.query_server import QueryServer
 from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.query.reservations import ADMITTER, ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
-from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.query.steering_view import SteeringView
 from fairlead_scorer.report.fairness_metrics import FairnessMetrics, ShardMetrics
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router, TenantPace

@@ -47,7 +47,7 @@ class DryRun:
                 if self._state_view.is_current(name):
                     for number in sorted(pool.dirty):
                         self._say(ShardName(name, number))
-                    pool.dirty.clear()
+                        pool.mark_clean(number)
             await asyncio.sleep(self._pace)
 
     def _say(self, shard: ShardName) -> None:

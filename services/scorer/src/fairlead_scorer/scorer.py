@@ -207,7 +207,7 @@ class Scorer:
         """Decides the shard's content now, so that it is not behind any more."""
         started = time.perf_counter()
         pool, now = self._state_view.cache.pools[shard.pool], self._now()
-        pool.dirty.discard(shard.number)
+        pool.mark_clean(shard.number)
         content = decisions.decide(pool, shard.number, now, limit=limit)
         flip = pool.next_flip(shard.number, now)
         if content.kept is not None and content.kept.at > now:
@@ -232,7 +232,7 @@ class Scorer:
         """Marks the shard as behind again."""
         pool = self._pool_of(shard)
         if pool is not None:
-            pool.dirty.add(shard.number)
+            pool.mark_dirty(shard.number)
 
     def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
         """The decision as it is published."""

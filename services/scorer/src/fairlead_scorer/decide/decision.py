@@ -61,7 +61,7 @@ def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LI
     Heads that would break the payload limit are halved until they fit: readers see by `waiting` that more jobs wait.
     A shard of so many tenants that even their standings do not fit gives the heads, and if need be the heads alone.
     """
-    pool.let_pass(shard, now)
+    pool.decay_past(shard, now)
     window = pool.window
     content = _content(pool, shard, now, window)
     if _size(content, limit) <= limit:
@@ -92,7 +92,7 @@ def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
             for queue, waiting in sorted(pool.waiting_of(shard).items())
         ],
         standings=pool.standings(tenants),
-        kept=None if pool.past is None else pool.past.kept(shard),
+        kept=None if pool.past is None else pool.past.kept_past(shard),
     )
 
 

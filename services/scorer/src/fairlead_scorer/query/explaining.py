@@ -11,12 +11,12 @@ from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.explain.shard_explanation import query_shards, rename_jobs, standing_in, with_findings
 from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.shares import divided_by
-from fairlead_scorer.query import words
+from fairlead_scorer.query import job_sentences
 from fairlead_scorer.query.concealing import concealed_explanation
 from fairlead_scorer.query.fitting import misfit_of
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
-from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
+from fairlead_scorer.query.steering_view import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 
 _MOST_FOUND = 10
@@ -94,7 +94,7 @@ class Explainer:
         trace = trace_of_job(job, self._traced)
         reasons = _reasons(job)
         if self._steering.is_unanswered(job):
-            reasons.append(words.unanswered(job))
+            reasons.append(job_sentences.unanswered(job))
         return Explanation(
             cluster=job.cluster,
             scope=job.scope,
@@ -142,9 +142,9 @@ class Explainer:
             fact, told = (concealed_explanation(one, fact.tenant or "") for one in (fact, told))
         reasons = waiting_in_words(told, pool.rules, at)
         if silent:
-            reasons.append(words.silent(silent))
+            reasons.append(job_sentences.silent(silent))
         if unmarked := self._unmarked(pool.name) if fact.position is not None else []:
-            reasons.append(words.withheld(unmarked))
+            reasons.append(job_sentences.withheld(unmarked))
         return msgspec.structs.replace(fact, reasons=reasons)
 
 
@@ -156,10 +156,10 @@ def _reasons(job: JobState) -> list[str]:
     """The reasons in the job's own facts; of a waiting one its position says more."""
     match job.phase:
         case Phase.HELD:
-            return words.held(job)
+            return job_sentences.held(job)
         case Phase.RUNNING:
-            return words.running(job)
+            return job_sentences.running(job)
         case Phase.ENDED:
-            return words.ended(job)
+            return job_sentences.ended(job)
         case Phase.WAITING:
-            return words.nowhere(job)
+            return job_sentences.nowhere(job)

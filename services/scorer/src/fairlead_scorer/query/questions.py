@@ -41,12 +41,12 @@ from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import Quotients, divided_by
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_scorer.query import words
+from fairlead_scorer.query import job_sentences
 from fairlead_scorer.query.concealing import concealed_position
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.shard_answers import MOST_POSITIONS
 from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies
-from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
+from fairlead_scorer.query.steering_view import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 
@@ -233,7 +233,7 @@ class Questions:
             UnrankedJob(
                 job=job.full_name,
                 tenant=self._cache.tenant_of(job),
-                why=words.unranked(job),
+                why=job_sentences.unranked(job),
                 tasks=_tasks(job),
             )
             for job in first

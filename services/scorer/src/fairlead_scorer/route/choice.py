@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 
 
 class _Option(NamedTuple):
-    cramped: Fraction
+    negated_room: Fraction
     """Room that is left, negated: the option with most room sorts first."""
     cluster: str
     pool: str

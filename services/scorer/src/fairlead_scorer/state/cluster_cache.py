@@ -85,13 +85,11 @@ class ClusterCache:
 
     # What happens to it -------------------------------------------------------------------------------------------
 
-    def adopt(self, document: PolicyDocument, revision: int) -> None:
-        """Takes on a policy: every pool and every position is worked out anew."""
-        for _ in self.adopting(document, revision):
-            pass
-
     def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
-        """Takes on a policy as `adopt` does, in steps of a few milliseconds; between them the cache is not fit to decide from."""
+        """Takes on a policy in steps of a few milliseconds: every pool and every position is worked out anew.
+
+        Between two steps the cache is not fit to decide from.
+        """
         self._past_before = self._pasts()
         self._forget_positions()
         self.rulebook = Rulebook(document, revision)
@@ -117,13 +115,11 @@ class ClusterCache:
         for places in (self._entries, self._use, self._held):
             places.clear()
 
-    def learn(self, changes: Mapping[str, State | None]) -> None:
-        """Takes in changed facts, by state subject; None where the object is gone."""
-        for _ in self.learning(changes):
-            pass
-
     def learning(self, changes: Mapping[str, State | None]) -> Iterator[None]:
-        """Takes in facts as `learn` does, in steps of a few milliseconds; between them the cache is not fit to decide from."""
+        """Takes in changed facts, by state subject, in steps of a few milliseconds; None where the object is gone.
+
+        Between two steps the cache is not fit to decide from.
+        """
         jobs: list[str] = []
         reshaped = False
         for subject, state in changes.items():
@@ -175,7 +171,9 @@ class ClusterCache:
             else:
                 pool.follow(keeping.shard, keeping.kept)
         for name in of_other_policies:
-            self.pools[name].suppose(self._persisted.not_under(name, self.pools[name].policy))
+            self.pools[name].start_from_other_policies(
+                self._persisted.not_under(name, self.pools[name].policy)
+            )
         return ahead_of_clock
 
     def _note_job(self, subject: str, state: State | None) -> None:
@@ -309,7 +307,7 @@ class ClusterCache:
         for keeping in self._persisted.under(pool.name, pool.policy):
             if keeping.kept is not None:
                 pool.follow(keeping.shard, keeping.kept)
-        pool.suppose(self._persisted.not_under(pool.name, pool.policy))
+        pool.start_from_other_policies(self._persisted.not_under(pool.name, pool.policy))
 
     def _end(self, run: FinishedRun) -> None:
         if self.rulebook is not None and self.rulebook.half_life is None:

@@ -92,7 +92,7 @@ class PoolPast:
         """The instant at which the next tick passes."""
         return (now // self._decay.tick + 1) * self._decay.tick
 
-    def kept(self, shard: int) -> KeptPast | None:
+    def kept_past(self, shard: int) -> KeptPast | None:
         """The past use that a decision states, for others to go on from."""
         use = self._shards[shard]
         if use.settled is None:
@@ -117,7 +117,7 @@ class PoolPast:
         if use.settled != tick or use.kept() != own:
             use.begin(tick, own)
 
-    def suppose(self, persisted: Sequence[Keeping]) -> None:
+    def start_from_other_policies(self, persisted: Sequence[Keeping]) -> None:
         """Begins from what was stated under other policies, where nothing is known under this one.
 
         A tenant may have been in another shard then. What is known already is never given up for it: the shard's

@@ -6,6 +6,7 @@ nobody asks for is not sorted, and a shard that changes hands needs no state to 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import msgspec
@@ -46,8 +47,7 @@ class ScoredPool:
     def __init__(self, name: str, shape: PoolShape, rulebook: Rulebook) -> None:
         self.name = name
         self.shape = shape
-        self.dirty: set[int] = set(range(rulebook.document.shards))
-        """Shards that changed since they were last decided."""
+        self._dirty: set[int] = set(range(rulebook.document.shards))
         self._rulebook = rulebook
         self._rules = rulebook.pool_rules(name, shape.capacity)
         self._facts = PoolFacts(self._rules)
@@ -57,6 +57,19 @@ class ScoredPool:
         self._usage = _Usage(self._rules, shape) if self._rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
         """Past use; None where only running jobs count."""
+
+    @property
+    def dirty(self) -> AbstractSet[int]:
+        """Shards that changed since they were last decided."""
+        return self._dirty
+
+    def mark_dirty(self, shard: int) -> None:
+        """Mark a shard as changed: its last decision was not published."""
+        self._dirty.add(shard)
+
+    def mark_clean(self, shard: int) -> None:
+        """Mark a shard as decided: what changes from now on makes it dirty again."""
+        self._dirty.discard(shard)
 
     @property
     def rules(self) -> PoolRules:
@@ -107,7 +120,7 @@ class ScoredPool:
             self._usage.reshape(rules, shape)
         self._adopt(rules)
         self.shape = shape
-        self.dirty.update(range(self.shards))
+        self._dirty.update(range(self.shards))
 
     def _adopt(self, rules: PoolRules) -> None:
         """Scores by these rules, and by which resources are used up now."""
@@ -117,7 +130,7 @@ class ScoredPool:
         if rules is not self._rules:
             self._rules = rules
             self._facts.set_rules(rules)
-            self.dirty.update(range(self.shards))
+            self._dirty.update(range(self.shards))
 
     def count(self, job: CountedJob, part: PoolPart) -> None:
         """Lets the job wait, or count as use, in a part of the pool."""
@@ -146,7 +159,7 @@ class ScoredPool:
         """Counts a run that is over as past use from now on."""
         if self.past is not None:
             self.past.of(tenant).end(run, tenant, ended, demand)
-            self.dirty.add(self._rulebook.shard_of(tenant))
+            self._dirty.add(self._rulebook.shard_of(tenant))
 
     def follow(self, shard: int, kept: KeptPast) -> None:
         """Goes on from what the owner of a shard stated of past use."""
@@ -157,16 +170,16 @@ class ScoredPool:
         """Whether the statement is settled to later than now by our clock, so that it is not followed."""
         return self.past is not None and shard < self.shards and self.past.is_ahead_of_clock(shard, kept, now)
 
-    def suppose(self, persisted: Sequence[Keeping]) -> None:
+    def start_from_other_policies(self, persisted: Sequence[Keeping]) -> None:
         """Begins from what owners of shards stated under other policies, where nothing is known under this one."""
         if self.past is not None:
-            self.past.suppose(persisted)
+            self.past.start_from_other_policies(persisted)
 
     def remembered(self, shard: int) -> int:
         """The number of the shard's tenants with past use."""
         return 0 if self.past is None or shard >= self.shards else len(self.past[shard].tenants())
 
-    def let_pass(self, shard: int, now: Micros) -> None:
+    def decay_past(self, shard: int, now: Micros) -> None:
         """Lets the shard's past use decay up to now."""
         if self.past is not None:
             for tenant, past in self.past.advance(shard, now).items():
@@ -174,7 +187,7 @@ class ScoredPool:
 
     def _tally(self, job: CountedJob, step: int) -> None:
         shard = self._rulebook.shard_of(job.tenant)
-        self.dirty.add(shard)
+        self._dirty.add(shard)
         _add(self._tenants[shard], job.tenant, step)
         if isinstance(job, WaitingJob):
             _add(self._queued[shard], job.queue, step)
