@@ -1,4 +1,4 @@
-"""FairQueue between the tenants of one stream: a flood of one delays the others by its turn, not by all that it has."""
+"""Turns between the tenants of one stream: a flood of one delays the others by its turn, not by all that it has."""
 
 import asyncio
 from collections import Counter

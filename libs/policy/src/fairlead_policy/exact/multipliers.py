@@ -28,7 +28,7 @@ class UnitShares:
         self._shares = Fractions(_UnitTerms(rules, self._tenants, self._resources))
 
     def of(self, tenants: Sequence[str], resource: Ints) -> NumberedFractions:
-        """The shares of these tenants and numbers of resources."""
+        """The unit shares of these tenants, for these numbers of resources."""
         numbers = self._numbers
         found = np.fromiter(map(numbers.__getitem__, tenants), np.int64, len(tenants))
         if len(numbers) > len(self._tenants):

@@ -96,7 +96,7 @@ class TermFigures:
         self._tags = multiplier.estimated() * use if self._estimable else np.zeros(0, np.longdouble)
 
     def over(self, multiplier: NumberedFractions) -> "TermFigures":
-        """The same use times another multiplier."""
+        """Figures of this use times other multipliers."""
         return TermFigures(self._use, multiplier, self._rules)
 
     def tags(self) -> list[float]:

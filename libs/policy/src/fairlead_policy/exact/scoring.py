@@ -54,7 +54,7 @@ class ClassWeightNumbers:
 
 
 class ShareMeasure:
-    """The pool's measure of use: the resources that count, and which of them dominates. EffectiveTies by its tenants.
+    """The pool's measure of use: the resources that count, and which of them dominates. Shared by its tenants.
 
     What a tenant is entitled to divides all its resources alike, so the dominant resource does not depend on it.
 
@@ -97,16 +97,16 @@ class ShareMeasure:
 
     @cached_property
     def uncapped(self) -> "ShareMeasure":
-        """The same measure without a cap on aging."""
+        """This measure without a cap on aging."""
         return self._with_aging_of(replace(self.rules, cap=None))
 
     @cached_property
     def ageless(self) -> "ShareMeasure":
-        """The same measure without aging."""
+        """This measure without aging."""
         return self._with_aging_of(replace(self.rules, cap=None, rate=NOTHING))
 
     def _with_aging_of(self, rules: PoolRules) -> "ShareMeasure":
-        """The same numbers under rules that age otherwise."""
+        """A measure with these numbers under rules that age otherwise."""
         other = ShareMeasure(rules, self.queues)
         other.multipliers, other.weight_numbers = self.multipliers, self.weight_numbers
         return other

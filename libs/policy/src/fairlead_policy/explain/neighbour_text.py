@@ -176,7 +176,7 @@ def _higher(one: Neighbour, position: Position, rules: PoolRules, share: str) ->
 
 
 def _has(one: Neighbour, rules: PoolRules) -> str:
-    """H-DRF rescales tenants with others below them; these are named."""
+    """The verb of a share: `has by H-DRF` for tenants with others below them, which H-DRF rescales."""
     return "has by H-DRF" if rules.rescaled and (one.side or one.own_side) else "has"
 
 

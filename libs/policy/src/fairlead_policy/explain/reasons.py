@@ -22,14 +22,14 @@ _WHOLE_MINUTE = 60 * SECOND
 
 
 class _OfTenant(NamedTuple):
-    """The words of a sentence on a tenant's use and tag that are the tenant's."""
+    """The tenant's words in the sentence on its use and tag."""
 
     before: str
     end: str
 
 
 class _OfResource(NamedTuple):
-    """The words of such a sentence that are the dominant resource's."""
+    """The dominant resource's words in the sentence on a tenant's use and tag."""
 
     written: Callable[[int], str]
     """Writes the use."""

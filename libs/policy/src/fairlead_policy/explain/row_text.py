@@ -41,7 +41,7 @@ class RowCauses:
 
     def __init__(self, rules: PoolRules, now: Micros) -> None:
         self.tells = rules.strict and rules.relative and not rules.rescaled and not rules.parents
-        """Whether figures tell it at all of this pool."""
+        """Whether figures tell the causes in this pool at all."""
         self._ranks = {job_class: rules.rank_of(job_class) for job_class in rules.classes}
         self._rate = float(rules.rate)
         self._horizon = None if rules.cap is None or not rules.rate else now - rules.cap

@@ -108,7 +108,7 @@ def pack(cards: Sequence[CardState], wanted: Sequence[Want], budget: Budget) -> 
 
 
 class _Packing:
-    """DepthStandings first, with the states remembered from which the rest could not be served.
+    """Depth first, with the states remembered from which the rest could not be served.
 
     Cards that differ by name alone are one kind: how many of a kind are taken matters, not which.
     """

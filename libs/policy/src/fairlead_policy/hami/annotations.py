@@ -29,7 +29,7 @@ class CardStrategy(StrEnum):
 
 
 class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod's wishes about cards: which it accepts, and how they are chosen."""
+    """A pod's annotations that choose cards: which it accepts, and how they are chosen."""
 
     use_models: tuple[str, ...] = ()
     avoid_models: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ def node_strategy_of(annotations: Mapping[str, str], default: CardStrategy) -> C
 
 
 def card_annotations_of(annotations: Mapping[str, str]) -> CardAnnotations:
-    """The pod's wishes about cards, by its annotations. An empty list excludes none.
+    """The pod's annotations that choose cards. An empty list excludes none.
 
     Without a policy for cards HAMi spreads (its flag `--gpu-scheduler-policy`); words that no policy has it passes over.
     """

@@ -52,7 +52,7 @@ class TenantChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolSnapshot:
-    """A value; made by `of_nobody` and by what is done to one."""
+    """A pool at one moment, as a value: made by `of_nobody`, or of another one by a change."""
 
     measure: ShareMeasure
     trees: Mapping[str, TenantTree]
@@ -131,7 +131,7 @@ class PoolSnapshot:
         return _replaced(self, found, {})
 
     def under(self, rules: PoolRules) -> "PoolSnapshot":
-        """The same facts by other rules."""
+        """The snapshot with the same facts under other rules."""
         if rules == self.rules:
             return self
         measure = ShareMeasure(rules, self.measure.queues)

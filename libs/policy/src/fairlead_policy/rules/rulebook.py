@@ -254,7 +254,7 @@ class Rulebook:
         return None
 
     def pool_rules(self, pool: str, capacity: Mapping[str, int]) -> PoolRules:
-        """The rules of a pool with that capacity, in base units. A cap is taken to the microsecond.
+        """The rules of a pool with that capacity, in base units; `cap_days` is rounded to microseconds.
 
         Args:
             pool: the pool's name in the policy.

@@ -89,7 +89,7 @@ class _Serving:
 
 
 class CardCharges:
-    """The weights of jobs in one pool whose cards are known; jobs that say the same are charged_demand once."""
+    """The weights of jobs in one pool whose cards are known; jobs that say the same are weighed once."""
 
     def __init__(self, pool: CardPool) -> None:
         self._pool = pool

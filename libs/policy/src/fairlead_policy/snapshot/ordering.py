@@ -106,7 +106,7 @@ def orders_of(snapshot: Snapshot) -> dict[str, PoolFacts]:
 
 
 def _running_orders(snapshot: Snapshot) -> dict[str, PoolFacts]:
-    """The orders by pool of nobody yet: what runs, and past use."""
+    """PoolFacts of each pool with running jobs and past use, without waiting jobs."""
     rulebook = Rulebook(policy_of(snapshot), revision=0)
     orders = {pool.name: PoolFacts(_rules(rulebook, pool, snapshot)) for pool in snapshot.pools}
     alone = snapshot.pools[0].name if len(snapshot.pools) == 1 else None

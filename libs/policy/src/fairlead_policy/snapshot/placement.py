@@ -89,7 +89,7 @@ def walk(
     strategy: CardStrategy,
     heads: Mapping[str, str] | None = None,
 ) -> Walk:
-    """Each waiting job with where it is placed, or why it is not.
+    """The place of each waiting job, or the reason for which it has none.
 
     Pools are walked by name; on nodes that several pools may use the later ones get what the earlier ones leave.
 

@@ -48,7 +48,7 @@ def bounded(over: int, under: int) -> Ratio:
 
 
 def bounded_near(near: int, slack: int) -> Ratio | None:
-    """The result of `bounded` for a number within `slack` of `near`, in parts of 2^-192; None where these do not tell.
+    """`bounded` of an approximate sum, in parts of 2^-192; None where the slack leaves two answers.
 
     First that the number has no denominator of up to 2^64. With one, q, it would put `near * q` within `slack * q` of a
     whole number. Of all q below the next convergent of the continued fraction the last convergent comes closest to one:
@@ -97,7 +97,7 @@ class Sum:
         """The sums themselves by number of the resource, as long as their denominators are short."""
 
     def copy(self) -> "Sum":
-        """The same sum, to be changed otherwise."""
+        """A copy that changes without the original."""
         other = Sum(0)
         other.near, other._terms, other._short = self.near, self._terms.copy(), self._short.copy()
         return other
@@ -108,7 +108,7 @@ class Sum:
         return 2 * len(self._terms)
 
     def put(self, number: int, term: SumTerm) -> None:
-        """Sets what one of them adds now."""
+        """Sets the term of one member."""
         before = self._terms.get(number)
         self._terms[number] = term
         if before is None:
@@ -119,7 +119,7 @@ class Sum:
             self._keep_short(before, term)
 
     def drop(self, number: int) -> None:
-        """Takes out what one of them added."""
+        """Removes the term of one member."""
         before = self._terms.pop(number, None)
         if before is not None:
             self.near = list(map(sub, self.near, before.near))
@@ -127,11 +127,11 @@ class Sum:
                 self._keep_short(before, None)
 
     def short(self, at: int) -> Ratio | None:
-        """The sum of a resource where it is at hand."""
+        """The exact sum of a resource if it is cached, else None."""
         return self._short.get(at)
 
     def exact(self, at: int) -> Ratio:
-        """The sum of a resource."""
+        """The exact sum of a resource."""
         found = self._short.get(at)
         if found is None:
             found = _summed([term.exact(at) for term in self._terms.values()])

@@ -185,7 +185,7 @@ class Leaf:
         return self._rows[at]
 
     def start(self, job: _ServedJob) -> None:
-        """The next job starts."""
+        """Notes that the next job starts."""
         self.started += 1
         self._lacks = self._lacks or job.lacking
         self._free -= not job.rank & 1
@@ -309,7 +309,7 @@ class Branch:
             self.heads.put(number, head)
 
     def aged(self, keys: _Keys) -> "Branch":
-        """The same tenant, its heads and those below it counted from another instant."""
+        """The branch with its heads, and those below it, counted from another instant."""
         other = self.copy()
         other.heads = Least()
         for number, child in enumerate(self.children):
@@ -335,7 +335,7 @@ class Branch:
         return keys.head(first[0][-1], over, under, infinite=not entitlement or self._is_infinite())
 
     def serve(self, leaf: Leaf, job: _ServedJob) -> None:
-        """A child's next job starts; the child itself has noted it."""
+        """Notes that a child's next job starts; the child itself has noted it."""
         line = self.line
         line.leaf.append(leaf.number)
         line.row.append(leaf.started - 1)

@@ -29,7 +29,7 @@ class Least[T]:
             heapify(self._heap)
 
     def drop(self, number: int) -> None:
-        """The number has no value any more."""
+        """Removes the number's value."""
         self._values.pop(number, None)
 
     def first(self) -> tuple[T, int] | None:

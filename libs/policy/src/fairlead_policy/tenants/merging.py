@@ -84,7 +84,7 @@ class SequencePrefix:
 
 
 def leaf_prefix(table: JobTable, number: int) -> SequencePrefix:
-    """A tenant's own order."""
+    """The prefix of a tenant without others below it: its own order."""
     first, last = int(table.starts[number]), int(table.starts[number + 1])
     scores = table.tenant_queues[number].scored(last - first).first(last - first)
     return SequencePrefix(np.arange(first, last), scores, table.whole[number])

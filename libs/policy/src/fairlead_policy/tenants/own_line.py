@@ -46,7 +46,7 @@ class _KnownParts(NamedTuple):
 
 
 class OwnLine:
-    """A value: a change gives another one. Jobs are sorted in when somebody looks, once, and as deep as they look.
+    """A tenant's own line, as a value: a change gives another one. Jobs are sorted in when somebody looks, once, and as deep as they look.
 
     Args:
         measure: the pool's measure.
@@ -95,7 +95,7 @@ class OwnLine:
         return lines.sorted_of(number)
 
     def under(self, measure: ShareMeasure) -> "OwnLine":
-        """The same jobs under rules that number them alike."""
+        """The line with the same jobs under rules that number them alike."""
         return OwnLine(measure, _KnownParts(*self.beside()))
 
     def changed(self, gone: Mapping[str, WaitingJob], come: Mapping[str, WaitingJob]) -> "OwnLine":

@@ -135,7 +135,7 @@ class SequenceColumns:
         )
 
     def with_parts(self, parts: "Mapping[int, SequenceColumns]") -> "SequenceColumns":
-        """Other jobs of some tenants, by the tenant's number: all that lies between them is copied as it lies."""
+        """The columns with other jobs of some tenants, by the tenant's number: all that lies between them is copied as it lies."""
         if not parts:
             return self
         tenants, counts, served = [*self.tenants], [*self.counts], {**self.served}

@@ -65,7 +65,7 @@ def _lacking(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
 
 
 def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
-    """Numbers of so many things, and those that differ in the order in which they come."""
+    """The number of each of `count` values, equal ones alike, and the distinct values in the order in which they come."""
     numbers = defaultdict[T, int](itertools.count().__next__)
     return np.fromiter(map(numbers.__getitem__, found), np.int64, count), list(numbers)
 

@@ -101,7 +101,7 @@ class PastUse:
         self._steady: dict[str, Counter[str]] = {}
         """The use of runs that began before the settled tick and still run, the same in each tick; by tenant."""
         self._edges: dict[str, dict[RunKey, _Run]] = {}
-        """The other runs, which begin or end behind the settled tick."""
+        """Runs that begin or end behind the settled tick."""
         self._now = self._advanced_to = 0
         self._known: dict[str, dict[str, int]] = {}
         self._stale: set[str] = set()

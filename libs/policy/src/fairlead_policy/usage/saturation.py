@@ -52,13 +52,13 @@ class Saturation:
         self._parts = {part: _PartOfPool(room, rules.resources) for part, room in rooms.items()}
 
     def wait(self, part: PoolPart, demand: Mapping[str, int], step: int = 1) -> None:
-        """Adds so many more such jobs that wait there; fewer, where the step is below 0."""
+        """Adds `step` waiting jobs of this demand to a part of the pool; removes them where the step is below 0."""
         self._part(part).wait(demand, step)
 
     def run(
         self, part: PoolPart, demand: Mapping[str, int], flavors: Mapping[str, str], step: int = 1
     ) -> None:
-        """Adds so many more such jobs that run there.
+        """Adds `step` running jobs of this demand to a part of the pool.
 
         Args:
             part: the part of the pool.
