@@ -38,7 +38,7 @@ class NoNames:
     """The names of a cluster that has forgotten none."""
 
     def find(self, name: JobName) -> UsedName | None:  # noqa: ARG002 # as the port has it
-        """No use: every name is free."""
+        """Returns None: every name is free."""
         return None
 
 
@@ -50,7 +50,7 @@ class ClusterChanges(msgspec.Struct, kw_only=True):
     """Jobs that are no longer stated, with what is remembered of their names."""
     events: list[AnyEvent] = []
     at: Micros = 0
-    """The instant of them: names that were remembered until then are free."""
+    """The instant of the changes: names that were remembered until then are free."""
 
     def __bool__(self) -> bool:
         return bool(self.jobs or self.gone or self.events)

@@ -36,7 +36,7 @@ class SimCluster:
         retention: JobRetention | None = None,
         names: UsedNames | None = None,
     ) -> None:
-        """An empty cluster.
+        """Creates an empty cluster.
 
         Args:
             name: the cluster's name.

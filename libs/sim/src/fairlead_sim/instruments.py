@@ -7,7 +7,7 @@ class SimInstruments:
     """The counters and gauges of a simulated cluster."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Declare them in the process's registry."""
+        """Declares the metrics in the process's registry."""
         self.jobs = metrics.gauge(
             "stated", "Jobs that the cluster states, by phase.", unit="jobs", labels=["phase"]
         )

@@ -32,7 +32,7 @@ class LevelledLine:
         return len(self._heap)
 
     def stand(self, job: SimJob) -> None:
-        """The job stands here, at its present place; call it again after its level changed."""
+        """Puts the job at its present place; called again after its level changed."""
         heapq.heappush(self._heap, (*job.place, job))
         if len(self._heap) > 2 * self.live + _SPARE:
             standing = {entry[3].uid: entry[3] for entry in self._heap if entry[3].phase is Phase.WAITING}
@@ -61,13 +61,13 @@ class QueueLine(Protocol):
     waiting: int
 
     def join(self, job: SimJob) -> None:
-        """A job begins to wait."""
+        """Adds a job that begins to wait."""
 
     def relevel(self, job: SimJob) -> None:
-        """A waiting job has another level."""
+        """Moves a waiting job whose level changed."""
 
     def leave(self, job: SimJob) -> None:
-        """A job no longer waits: its phase has changed already."""
+        """Removes a job that no longer waits: its phase has changed already."""
 
     def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterable[LevelledLine]:
         """Lanes whose head may start. `grown`: more is free than when this was asked last."""

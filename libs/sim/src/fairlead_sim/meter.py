@@ -39,7 +39,7 @@ class ShareMeter:
     """
 
     def __init__(self, capacity: Mapping[str, int], tenants: Iterable[str]) -> None:
-        """An idle pool.
+        """Creates a meter of an idle pool.
 
         Args:
             capacity: the pool's capacity, in base units.

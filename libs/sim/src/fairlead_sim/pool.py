@@ -34,12 +34,12 @@ class SimPool:
         self._grown = True
 
     def take(self, demand: Mapping[str, int]) -> None:
-        """A job runs from now on."""
+        """Takes the capacity of a job that runs from now on."""
         for resource, amount in demand.items():
             self.free[resource] = self.free.get(resource, 0) - amount
 
     def give_back(self, demand: Mapping[str, int]) -> None:
-        """A job does not run any more."""
+        """Gives back the capacity of a job that runs no more."""
         for resource, amount in demand.items():
             self.free[resource] = self.free.get(resource, 0) + amount
         self._grown = True

@@ -37,7 +37,7 @@ class SteeredPool:
         capacity: Mapping[str, int],
         queue: QueueConfig,
     ) -> None:
-        """A pool that nothing waits in.
+        """Creates a pool in which nothing waits.
 
         Args:
             policy: tenants, weights, classes, aging, window.

@@ -184,7 +184,7 @@ class ClusterStore:
         return bytes(row[0]) if row else b""
 
     def _bring_up_to_date(self) -> None:
-        """Files of the version before have no column for how long a name is kept."""
+        """Adds the column for how long a name is kept, which files of the version before lack."""
         [version] = self._database.execute("PRAGMA user_version").fetchone()
         if version != _BEFORE:
             return

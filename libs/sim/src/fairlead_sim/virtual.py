@@ -211,7 +211,7 @@ class StrictPriority:
     """
 
     def __init__(self, classes: Sequence[str]) -> None:
-        """Classes, the first goes first."""
+        """Takes the classes, the first of which goes first."""
         self._levels = {name: len(classes) - rank for rank, name in enumerate(classes)}
 
     def first_level(self, job: SimJob) -> int | None:

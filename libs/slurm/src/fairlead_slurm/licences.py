@@ -77,7 +77,7 @@ class AccountedLicence:
         return next((one for one in licences(shown) if one.name == str(self._name)), None)
 
     async def set_total(self, count: int) -> None:
-        """Let there be so many. Jobs that hold some keep them, also where that is more.
+        """Set the number of licences there are. Jobs that hold some keep them, also where that is more.
 
         Raises:
             SlurmError: slurmdbd does not answer, or refuses it.

@@ -28,7 +28,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class PodWords(msgspec.Struct, frozen=True, kw_only=True):
-    """A user's wishes for the pod beyond Slurm's own options."""
+    """A user's words for the pod, beyond Slurm's own options."""
 
     image: str | None = None
     claims: tuple[Claim, ...] = ()
@@ -44,7 +44,7 @@ class PodWords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pod_words(comment: str) -> PodWords:
-    """Read the wishes for the pod in a comment.
+    """Read the words for the pod in a comment.
 
     Raises:
         PodCommentError: a word that is meant for the pod cannot be read.

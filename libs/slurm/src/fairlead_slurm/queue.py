@@ -128,7 +128,7 @@ class QueueFormat:
         return printed.split(self._line.encode())[:-1]
 
     def comparable(self, printed: bytes) -> list[bytes]:
-        """The same lines, as another reading would have them, too.
+        """The lines in the form in which those of two readings are compared.
 
         Where a user wrote the very mark, two lines of one job of theirs may look alike, never those of two jobs.
         """
@@ -203,7 +203,7 @@ def _job(fields: list[str]) -> SlurmJob:
 
 
 def joined(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
-    """The jobs, where a heterogeneous one is one: as its first part, with what all of them have."""
+    """The jobs, parts of a heterogeneous job merged into its first."""
     found: list[SlurmJob] = []
     by_leader: dict[int, list[SlurmJob]] = {}
     for job in jobs:

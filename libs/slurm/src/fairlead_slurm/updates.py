@@ -25,7 +25,7 @@ class NotAnIdError(FatalSlurmError):
 
 
 def checked(job: str) -> str:
-    """The id itself.
+    """The id, once its form is checked.
 
     Raises:
         NotAnIdError: the text has not the form of an id. Nothing else ever reaches a command.
@@ -36,7 +36,7 @@ def checked(job: str) -> str:
 
 
 def checked_factor(factor: int) -> int:
-    """The SiteFactor itself.
+    """The SiteFactor, once its bounds are checked.
 
     Raises:
         ValueError: Slurm's has not so many bits.

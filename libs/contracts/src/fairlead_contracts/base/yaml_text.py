@@ -178,7 +178,7 @@ class _Builder:
         self._values = self._written = 0
 
     def read(self, text: str | bytes) -> None:
-        """Takes up all events of a text.
+        """Reads all parser events of a text.
 
         Raises:
             YamlError: it is not YAML, or goes out of bounds.
@@ -194,7 +194,7 @@ class _Builder:
             raise YamlError(_NO_FILE.sub("in ", " ".join(str(error).split()))) from error
 
     def take(self, event: yaml.Event) -> None:
-        """Takes up the next event.
+        """Reads the next parser event.
 
         Raises:
             YamlError: it goes out of bounds.
@@ -357,7 +357,7 @@ class _Marker(_Builder):
         """Line and column by path."""
 
     def take(self, event: yaml.Event) -> None:
-        """Takes up the next event, and notes its place."""
+        """Reads the next parser event, and notes its place."""
         if isinstance(event, yaml.NodeEvent) and self._open:
             is_key = self._open[-1].entries is None and not self._open[-1].named
             if not is_key and isinstance(event, yaml.ScalarEvent):

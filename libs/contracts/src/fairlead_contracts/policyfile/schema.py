@@ -115,7 +115,7 @@ def _complete(name: str, schema: _Schema, docs: Mapping[str, str]) -> None:
 
 
 def _numbers_of(part: _Schema) -> _Schema:
-    """The schema that a bound belongs to: the key's own, or that of its number where it may be null."""
+    """The sub-schema that carries a number's bounds: the key's own, or that of the number where the key may be null."""
     choices = part.get("anyOf")
     if not isinstance(choices, list):
         return part

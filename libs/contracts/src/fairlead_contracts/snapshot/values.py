@@ -192,7 +192,7 @@ class SnapshotValues:
         return known
 
     def refuse_twice(self, key: str, names: list[str]) -> None:
-        """Tells each name that is there twice."""
+        """Reports each name that is given twice."""
         seen: set[str] = set()
         for at, name in enumerate(names):
             if name in seen:

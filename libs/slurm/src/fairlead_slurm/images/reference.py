@@ -36,7 +36,7 @@ class ImageReference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def image_reference(text: str) -> ImageReference:
-    """Read a name.
+    """Read an image's name.
 
     Raises:
         ImageNameError: the text is no image's name.

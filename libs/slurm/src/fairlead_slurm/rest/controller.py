@@ -106,7 +106,7 @@ class RestController:
     async def _each(
         self, jobs: Iterable[str], do: Callable[[aiohttp.ClientSession, str], Awaitable[None]]
     ) -> dict[str, str]:
-        """Do it to each job, in this order; returns reasons by job, of those that were refused."""
+        """Change each job, in this order; returns reasons by job, of those that were refused."""
         refused: dict[str, str] = {}
         left = iter(list(jobs))
         async with self._client.session() as session:

@@ -64,7 +64,7 @@ def _told(found: Keys, aging: Keys, beside: Collection[Mapping[str, object]]) ->
 
 
 def _except(found: Keys, total: _Sum) -> Iterator[str]:
-    """The cases in which that is not the whole truth."""
+    """Sentences on cases where the converted rate is only approximate."""
     if total.pool:
         yield f"that is for pool {total.pool}: where weights have another sum, it is approximate"
     if total.tree:

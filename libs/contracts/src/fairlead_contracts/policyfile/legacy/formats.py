@@ -89,7 +89,7 @@ class Translation(NamedTuple):
     """Origins in the file by key of the document; empty where the file is a policy document."""
 
     def told(self, problems: Problems) -> Problems:
-        """All problems by the keys of the file: its own, and these of the document made from it."""
+        """All problems, named by the file's own keys: its own, and these of the document made from it."""
         if not self.origins:
             return [*self.problems, *problems]
         found = {str(problem): problem for problem in self.problems}
