@@ -55,7 +55,7 @@ type ServiceMain[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
 async def serving[S: ServiceSettings](
     main: ServiceMain[S], settings: S, replica: str
 ) -> AsyncIterator[Lifecycle]:
-    """The service runs until the block ends, and is then asked to stop as by a signal."""
+    """Runs the service until the block ends; it is then asked to stop as by a signal."""
     lifecycle = Lifecycle(main.__module__.removeprefix("fairlead_").partition(".")[0], replica)
 
     async def live() -> None:
@@ -218,7 +218,7 @@ class BusHarness:
         )
 
     def expected(self, pool: str = "c1/gpu") -> bytes:
-        """The same computed from scratch: one order, no shards, no history."""
+        """The merged order computed from scratch: one order, no shards, no history."""
         return self._encoded(self._from_scratch(pool).at(NOW).queue_heads(self.document.window))
 
     async def settled(self, pool: str = "c1/gpu") -> None:

@@ -190,7 +190,7 @@ class Breaker(Chaos):
             await self._away(victim.name, f"kill -9 {service}", (0, 4), victim.kill, victim.start)
 
     async def _pause(self, service: str) -> None:
-        """Often past the lease of three seconds: it wakes up believing what is no longer so."""
+        """Pauses a process, often past the lease of three seconds: it wakes up believing what is no longer so."""
         if victim := self._victim(service):
             await self._away(victim.name, f"SIGSTOP {service}", (0.5, 6), victim.pause, victim.resume)
 
@@ -209,7 +209,7 @@ class Breaker(Chaos):
         self.done["cut network"] += 1
 
     async def _repeat_old_decision(self) -> None:
-        """A decision of the moment, put back over what came after it: a delayed duplicate on the owner's subject."""
+        """Puts a decision of the moment back over what came after it: a delayed duplicate on the owner's subject."""
         subject = subjects.decision("gpu", self._rng.randrange(16))
         with contextlib.suppress(BusError):
             stored = await self._bus.last(topology.DECISION, subject)

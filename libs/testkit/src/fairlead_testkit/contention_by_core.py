@@ -23,23 +23,23 @@ class ByCore:
         self._jobs: dict[str, ContendingJob] = {}
 
     def wait(self, job: ContendingJob) -> None:
-        """The job waits."""
+        """Adds a waiting job."""
         self._jobs[job.uid] = job
         self.core.wait(
             a_waiting_job(job.uid, tenant=job.tenant, submitted=job.submitted, demand=demand(job.size))
         )
 
     def start(self, job: ContendingJob) -> None:
-        """The job runs."""
+        """Starts the waiting job."""
         self.core.run(job.uid, job.tenant, demand(job.size))
 
     def end(self, job: ContendingJob) -> None:
-        """The job ran."""
+        """Ends the running job."""
         self.core.forget(job.uid)
         del self._jobs[job.uid]
 
     def in_order(self, now: Micros) -> Iterator[ContendingJob]:
-        """The heads first: the whole order is asked for where somebody looks beyond it."""
+        """The waiting jobs, heads first: the whole order is asked for where somebody looks beyond it."""
         heads = self.core.at(now).queue_heads(1).get(THE_QUEUE)
         if not heads:
             return
@@ -60,22 +60,22 @@ class CoreBesideFormula:
         self._both = core, formula
 
     def wait(self, job: ContendingJob) -> None:
-        """The job waits."""
+        """Adds a waiting job."""
         for one in self._both:
             one.wait(job)
 
     def start(self, job: ContendingJob) -> None:
-        """The job runs."""
+        """Starts the waiting job."""
         for one in self._both:
             one.start(job)
 
     def end(self, job: ContendingJob) -> None:
-        """The job ran."""
+        """Ends the running job."""
         for one in self._both:
             one.end(job)
 
     def in_order(self, now: Micros) -> Iterator[ContendingJob]:
-        """The jobs, as long as both name the same."""
+        """The waiting jobs in order, as long as both orders name the same."""
         for mine, defined in zip(*(one.in_order(now) for one in self._both), strict=True):
             if mine != defined:
                 raise AssertionError(f"the core starts {mine}, the definition {defined}")

@@ -53,7 +53,7 @@ def changed(**changes: object) -> dict[str, object]:
 
 
 def job(**changes: object) -> dict[str, object]:
-    """A plain one, with other values; `...` leaves a key out."""
+    """A plain job, with other values; `...` leaves a key out."""
     plain: dict[str, object] = {"id": "j1", "tenant": "team-1", "submitted": NOW, "demand": {"cpu": 1}}
     return {name: value for name, value in (plain | changes).items() if value is not ...}
 

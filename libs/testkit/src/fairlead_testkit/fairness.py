@@ -52,7 +52,7 @@ class FairReplay:
         self._late.append(_Fact(at, tenant, job))
 
     def started_one(self, tenant: str, job: str, at: float = 0.0) -> None:
-        """The job started: compared with what every other tenant's head had a right to.
+        """Notes that the job started, and compares it with what every other tenant's head had a right to.
 
         One job moved from the one to the other must make it right: within one job of the exact division.
         """

@@ -234,7 +234,7 @@ def _shaped(rng: random.Random, *, fractions: bool) -> PlainDocument:
 
 
 def mangle(rng: random.Random, document: PlainDocument, *, as_yaml: bool = False) -> None:
-    """A few values replaced, moved, doubled, renamed or left out, in place."""
+    """Replaces, moves, doubles, renames or leaves out a few values, in place."""
     pool = (*NUMBERS, *WORDS, *NESTED, *(ONLY_YAML if as_yaml else ()))
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         slots = list(_slots(document))
@@ -257,7 +257,7 @@ def mangle(rng: random.Random, document: PlainDocument, *, as_yaml: bool = False
 
 
 def _put_alike(rng: random.Random, document: PlainDocument, value: object) -> None:
-    """Wrong in the same way in all entries of a list: what was learned from one of them is used for the next."""
+    """Breaks all entries of a list in the same way: what was learned from one of them is used for the next."""
     lists = [part for part in document.values() if isinstance(part, list) and part]
     if not lists:
         return
@@ -315,7 +315,7 @@ def _slots(found: object) -> Iterator[_Slot]:
 
 
 def scramble(rng: random.Random, payload: bytes) -> bytes:
-    """A few bytes changed, left out, doubled or cut off."""
+    """The text with a few bytes changed, left out, doubled or cut off."""
     found = bytearray(payload)
     for _ in range(rng.choice([1, 1, 2, 5])):
         at = rng.randrange(len(found) + 1)

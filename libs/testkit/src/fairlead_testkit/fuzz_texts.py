@@ -100,7 +100,7 @@ class _Plain(yaml.SafeDumper):
 
 
 def scramble_yaml(rng: random.Random, text: str) -> str:
-    """A few pieces put in, numbers made odd, lines moved, doubled or anchored, or the whole nested deeply."""
+    """The text with a few pieces put in, numbers made odd, lines moved, doubled or anchored, or the whole nested deeply."""
     for _ in range(rng.choice([1, 1, 2, 4])):
         match rng.randrange(8):
             case 0 | 1:

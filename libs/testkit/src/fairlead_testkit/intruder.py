@@ -21,7 +21,7 @@ from fairlead_testkit.fuzz_inputs import NESTED, NUMBERS, WORDS
 
 TENANT, NEIGHBOUR, CLUSTER = "mallory", "neighbour", "sim"
 _BATCH = 10
-"""Sent at once. Twenty milliseconds of CPU are in a hundred, all services and the server together: on two cores whoever comes
+"""Messages that are sent at once. Twenty milliseconds of CPU are in a hundred, all services and the server together: on two cores whoever comes
 in the same moment waits for ten of them, also for a bare echo, and that tells of the cores."""
 _QUESTIONS = ("answer", "explain", "queue", "tenants", "fit", "simulate", "none-such", "*", ">")
 _SPOILS = (
@@ -206,7 +206,7 @@ class Intruder:
 
     @classmethod
     async def connect(cls, url: str, seed: str) -> Self:
-        """Connected and let in, or an OSError."""
+        """Connects and is let in, or raises OSError."""
         address = urlsplit(url)
         reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=2**20)
         nonce = json.loads((await reader.readline()).removeprefix(b"INFO "))["nonce"]
@@ -245,7 +245,7 @@ class Intruder:
 
 
 async def intrude(url: str, seed: str, wires: Sequence[bytes], a_second: float) -> int:
-    """Sends them at this rate; who is hung up on connects again. Returns how many the server said that it denied."""
+    """Sends the forbidden messages at this rate; reconnects after a disconnect. Returns how many the server said that it denied."""
     denied, begun = 0, time.monotonic()
     intruder = await Intruder.connect(url, seed)
     for first in range(0, len(wires), _BATCH):

@@ -11,7 +11,7 @@ class KubeObserverLog:
         self.notes: list[str] = []
 
     def count(self, what: str, amount: int = 1) -> None:
-        """Count."""
+        """Adds the amount to the count of this name."""
         self.counts[what] += amount
 
     def note(self, what: str, **facts: object) -> None:

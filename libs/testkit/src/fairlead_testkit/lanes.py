@@ -167,11 +167,11 @@ class LaneScheduling:
         return any((self._queues or {}).values()) or any(self._given.values())
 
     def add_node(self, node: XdistWorker) -> None:
-        """A worker has started."""
+        """Takes in a worker that has started."""
         self._given[node] = {}
 
     def add_node_collection(self, node: XdistWorker, collection: Sequence[str]) -> None:
-        """A worker has said what it found."""
+        """Takes in what a worker has found."""
         self._collections[node] = list(collection)
 
     def schedule(self) -> None:
@@ -201,7 +201,7 @@ class LaneScheduling:
                 raise pytest.UsageError(f"the workers found different tests: {different[:20]}")
 
     def mark_test_complete(self, node: XdistWorker, item_index: int, duration: float = 0) -> None:
-        """A worker has finished a test."""
+        """Takes in that a worker has finished a test."""
         del duration  # xdist's protocol has it
         self._given[node].pop(self._collections[node][item_index], None)
         self._fill(node)
@@ -223,7 +223,7 @@ class LaneScheduling:
         raise NotImplementedError(node, indices)
 
     def remove_node(self, node: XdistWorker) -> str | None:
-        """A worker is gone; gives the test that it died in, and puts back what it had not begun."""
+        """Takes in that a worker is gone; gives the test that it died in, and puts back what it had not begun."""
         left = list(self._given.pop(node))
         self._collections.pop(node, None)
         if not left:

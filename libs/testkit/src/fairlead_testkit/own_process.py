@@ -88,7 +88,7 @@ class OwnProcess:
             raise OwnProcessError(f"{self.name} does not run (exit code {self.exit_code}):\n{self.log_end}")
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its connections and does nothing; returns once every thread of it stands still, or it has ended."""
+        """Sends SIGSTOP: it keeps its connections and does nothing; returns once every thread of it stands still, or it has ended."""
         pid = self.pid
         os.kill(pid, signal.SIGSTOP)
         while not all(_state(thread) in _STILL for thread in Path(f"/proc/{pid}/task").glob("*")):
@@ -101,7 +101,7 @@ class OwnProcess:
         self._paused = False
 
     def end(self, grace: float = 5.0) -> None:
-        """SIGTERM, and SIGKILL after the grace (seconds): an API server may take a minute to leave. Waits for the end."""
+        """Sends SIGTERM, and SIGKILL after the grace (seconds): an API server may take a minute to leave. Waits for the end."""
         if self.running:
             self._started().send_signal(signal.SIGTERM)
             if self._paused:

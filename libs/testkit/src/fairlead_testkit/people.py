@@ -20,7 +20,7 @@ async def put_policy(bus: Bus, document: PolicyDocument) -> int:
 
 
 async def say(bus: Bus, mode: Mode, pool: str | None = None) -> None:
-    """An operator's word on a pool, or on all."""
+    """Says an operator's word on a pool, or on all."""
     await Bucket(bus, topology.POLICY).put(subjects.control_key(pool), to_json(a_control(mode=mode)))
 
 

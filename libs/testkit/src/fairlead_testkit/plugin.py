@@ -111,7 +111,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of real processes get the time, and in CI the second try, that a busy machine asks for.
+    """Gives tests of real processes the time, and in CI the second try, that a busy machine asks for.
 
     On two busy cores a kubelet, an API server or Kueue now and then takes longer than anything waits for. One such miss in
     three thousand tests shall not cost a whole run, and shall not pass unseen: the summary shows the first attempt with its

@@ -105,7 +105,7 @@ class PodBreaker(Chaos):
         await self._away(victim.name, deed, (0, _LONGEST_AWAY), victim.end, victim.start)
 
     async def _kill_hook(self) -> None:
-        """A hook, or the process that stands on a node for a job."""
+        """Kills a hook, or the process that stands on a node for a job."""
         running = self._site.hook_processes()
         if not running:
             return

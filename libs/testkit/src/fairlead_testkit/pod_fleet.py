@@ -32,7 +32,7 @@ PARTITION = "pods"
 SECONDS, EXIT = "FAIRLEAD_TEST_SECONDS", "FAIRLEAD_TEST_EXIT"
 """Variables that KWOK ends a pod by."""
 SUBMISSION = "FAIRLEAD_TEST_SUBMISSION"
-"""Another for each submission: a slurmctld that was killed gives the numbers of jobs that it has forgotten to others."""
+"""Variable with another value for each submission: a slurmctld that was killed gives the numbers of jobs that it has forgotten to others."""
 _MARK = "fairlead.test/gate"
 _CREATED = 201
 _STOP_SECONDS = 5
@@ -220,7 +220,7 @@ class PodFleetSite:
         return self.kube.api.items(self._path)
 
     def pods_and_version(self) -> tuple[dict[str, KubeObject], str]:
-        """The same by their UIDs, and the version from which `pod_events` goes on."""
+        """Pods of the namespace by their UIDs, and the version from which `pod_events` goes on."""
         listed = self.kube.api.get(self._path)
         return {pod["metadata"]["uid"]: pod for pod in listed["items"]}, listed["metadata"]["resourceVersion"]
 

@@ -131,12 +131,12 @@ class _Heard(ast.NodeVisitor):
         self.texts: list[str] = []
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        """A docstring, of a module, class, function or field, is none."""
+        """Passes over docstrings: of modules, classes, functions and fields."""
         if not isinstance(node.value, ast.Constant):
             self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> None:
-        """An annotation says nothing to people."""
+        """Passes over annotations, which say nothing to people."""
 
     def visit_Call(self, node: ast.Call) -> None:
         """Visits the call, unless it is one of those that nobody hears."""
@@ -154,12 +154,12 @@ class _Heard(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """A text without fillings."""
+        """Takes in a text without fillings."""
         if isinstance(node.value, str):
             self._hear(node.value)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """A text with fillings, by their names; what they say themselves is heard, too."""
+        """Takes in a text with fillings, by their names; what they say themselves is heard, too."""
         parts = []
         for part in node.values:
             if isinstance(part, ast.FormattedValue):

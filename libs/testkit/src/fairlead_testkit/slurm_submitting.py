@@ -13,7 +13,7 @@ from fairlead_testkit.slurmlab import PEOPLE, SlurmLab
 
 @contextlib.contextmanager
 def submitting_helper(directory: Path, lab: SlurmLab) -> Iterator[Path]:
-    """Runs for the time of the block; gives its socket. Jobs run as the lab's people and write into the lab's `out`."""
+    """Runs the helper for the time of the block; gives its socket. Jobs run as the lab's people and write into the lab's `out`."""
     path, users = directory / "submit.sock", directory / "users"
     users.write_text("".join(f"{account} {user}\n" for account, user in PEOPLE.items()))
     words = [

@@ -21,7 +21,7 @@ type SlurmLabFactory = "Callable[[SlurmOptions], SlurmLab]"
 
 @pytest.fixture(scope="session")
 def slurm_programs() -> None:
-    """Slurm's programs are installed, with a database where this is root."""
+    """Sees that Slurm's programs are installed, with a database where this is root; skips the test where they are not."""
     from fairlead_testkit.slurmlab import SlurmMissingError, SlurmOptions
     from fairlead_testkit.slurmlab.packages import ensure
 

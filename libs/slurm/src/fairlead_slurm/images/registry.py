@@ -1,4 +1,4 @@
-"""A registry's HTTP API, as far as it takes to know whether an image is there .
+"""A registry's HTTP API, as far as it takes to know whether an image is there.
 
 As the OCI distribution specification 1.1 pulls manifests, and https://distribution.github.io/distribution/spec/auth/token/ gives
 tokens.

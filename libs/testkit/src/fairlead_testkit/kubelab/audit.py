@@ -22,7 +22,7 @@ POLICY: KubeObject = {
         {"level": "None"},
     ],
 }
-"""Every write of everybody, every read of Fairlead's users, and the bodies of what these write."""
+"""Audit policy: every write of everybody, every read of Fairlead's users, and the bodies of what these write."""
 
 
 class _User(msgspec.Struct):
