@@ -97,12 +97,12 @@ class ShareMeasure:
 
     @cached_property
     def uncapped(self) -> "ShareMeasure":
-        """This measure without a cap on aging."""
+        """The measure without a cap on aging."""
         return self._with_aging_of(replace(self.rules, cap=None))
 
     @cached_property
     def ageless(self) -> "ShareMeasure":
-        """This measure without aging."""
+        """The measure without aging."""
         return self._with_aging_of(replace(self.rules, cap=None, rate=NOTHING))
 
     def _with_aging_of(self, rules: PoolRules) -> "ShareMeasure":
