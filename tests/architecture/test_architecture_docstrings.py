@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,20 @@ import pytest
 from fairlead_testkit.source_statements import within
 
 ROOT = Path(__file__).parents[2]
+RIDDLES = {
+    "`The same` without a noun": re.compile(
+        r"The same (?:as|at|by|for|from|in|may|of|on|to|where|with|without)\b"
+    ),
+    "`The one` without a noun": re.compile(r"The ones? (?:of|that|to|which|who)\b"),
+    "`X as Y does`": re.compile(r"\w+ as (?:`[^`]+`|the \w+|\w+) do(?:es)?\b"),
+    "a possessive without a noun": re.compile(r"(?:An? |The )?\w+(?:'s|s')[,.:]"),
+    "a single word": re.compile(r'\w+\.?(?:$|""")'),
+}
+"""Beginnings that speak of something that another docstring has named."""
+LIKE_A_RIDDLE = re.compile(rf'"""(?:{"|".join(one.pattern for one in RIDDLES.values())})')
+"""Texts that begin so, and may be docstrings: only modules with one of them are parsed."""
+SEE = re.compile(r"See `(\w+)`\.")
+"""Docstrings that are a reference and nothing else, and what they refer to."""
 NO_SUBJECT = frozenset(
     [
         "about",
@@ -94,13 +108,49 @@ def modules() -> list[Path]:
 
 def without_subject(text: str) -> Iterator[str]:
     """The first words of each docstring that begins so, with its line: of attributes, too, which have it under them."""
-    tree = ast.parse(text)
+    for _, line, said in docstrings(ast.parse(text)):
+        if _first(said) in NO_SUBJECT:
+            yield f"{line}: {said[:60]}"
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, int, str]]:
+    """Yields what each docstring belongs to, with its line and its text in one line: of attributes, too."""
     for node in (tree, *within(tree)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for line in node.body:
                 match line:
-                    case ast.Expr(ast.Constant(str(said))) if _first(said) in NO_SUBJECT:
-                        yield f"{line.lineno}: {said[:60].splitlines()[0]}"
+                    case ast.Expr(ast.Constant(str(said))):
+                        yield node, line.lineno, " ".join(said.split())
+
+
+def riddles(text: str) -> Iterator[str]:
+    """The docstrings that begin like one of the `RIDDLES`, with their line."""
+    for _, line, said in docstrings(ast.parse(text)):
+        for kind, pattern in RIDDLES.items():
+            if pattern.match(said):
+                yield f"{line}: {said[:60]}: {kind}"
+
+
+def references(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yields the line, the function and the class of each docstring that says `See` alone."""
+    for node, line, said in docstrings(ast.parse(text)):
+        if seen := SEE.fullmatch(said):
+            yield line, getattr(node, "name", ""), seen[1]
+
+
+def documented_methods(texts: Iterable[str], classes: frozenset[str]) -> set[tuple[str, str]]:
+    """The methods of these classes, as (class, method), that say something of their own."""
+    heads = re.compile(rf"^class (?:{'|'.join(classes)})\b", re.MULTILINE)
+    return {
+        (node.name, method.name)
+        for text in texts
+        if heads.search(text)
+        for node in within(ast.parse(text))
+        if isinstance(node, ast.ClassDef) and node.name in classes
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+        if not SEE.fullmatch(ast.get_docstring(method) or "See `nothing`.")
+    }
 
 
 def _first(said: str) -> str:
@@ -122,6 +172,56 @@ def test_a_docstring_names_its_subject() -> None:
         for one in without_subject(text)
     ]
     assert found == [], "begin with a noun or a verb"
+
+
+def test_a_docstring_is_read_alone() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{one}"
+        for path in modules()
+        if HELP not in path.as_posix()
+        for text in [path.read_text()]
+        if LIKE_A_RIDDLE.search(text)
+        for one in riddles(text)
+    ]
+    assert found == [], "name what it is about"
+
+
+def test_a_docstring_that_only_refers_leads_to_a_sentence() -> None:
+    texts = {path: path.read_text() for path in modules()}
+    found = {
+        (path.relative_to(ROOT), *one)
+        for path, text in texts.items()
+        if '"""See `' in text
+        for one in references(text)
+    }
+    known = documented_methods(texts.values(), frozenset(one[3] for one in found))
+    assert len(found) > 20, "the pattern has moved"
+    assert sorted(one for one in found if (one[3], one[2]) not in known) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The same of all jobs.",
+        "The one to write.",
+        "Looks as `examined` does, at Slurm.",
+        "Prepares as the base does.",
+        "The tenant's, written out.",
+        "An account's.",
+        "Itself.",
+    ],
+)
+def test_riddles_are_found(said: str) -> None:
+    text = f'def f() -> None:\n    """{said}"""'
+    assert len(list(riddles(text))) == 1
+    assert LIKE_A_RIDDLE.search(text)
+
+
+@pytest.mark.parametrize(
+    "said", ["The same bytes again.", "The one pool.", "Does as it is told.", "Tenants' weights."]
+)
+def test_sentences_are_no_riddles(said: str) -> None:
+    assert list(riddles(f'jobs = 1\n"""{said}"""')) == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ class SlurmError(Exception):
 
 
 class RetryableSlurmError(SlurmError):
-    """The same may work later: nothing is known to be wrong with what was asked."""
+    """The same request may work later: nothing is known to be wrong with it."""
 
 
 class SlurmUnreachableError(RetryableSlurmError):

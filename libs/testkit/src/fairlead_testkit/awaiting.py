@@ -108,7 +108,7 @@ class NeededProcess(Protocol):
 
 
 def until[T](condition: Callable[[], T | None], seconds: float, what: str, *needed: NeededProcess) -> T:
-    """Wait as `eventually` does, where there is no event loop.
+    """Wait like `eventually`, where there is no event loop.
 
     Args:
         condition: asked again and again.

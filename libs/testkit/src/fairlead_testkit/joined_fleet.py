@@ -38,7 +38,7 @@ class JoinedFleet(ProcessFleet):
         self.kube = kube
 
     async def prepare(self, bus: Bus) -> None:
-        """Prepares as the base does, with the leave to steer both."""
+        """Prepares the fleet, with the leave to steer both clusters."""
         await super().prepare(bus)
         await give_leave(bus, "boost", cluster=KUBE_CLUSTER)
         await give_leave(bus, "site-factor", cluster=SLURM_CLUSTER)

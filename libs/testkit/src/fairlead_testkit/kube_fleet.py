@@ -54,7 +54,7 @@ class KubeFleet(ProcessFleet):
         self._lever = lever
 
     async def prepare(self, bus: Bus) -> None:
-        """Prepares as the base does, with the leave to steer."""
+        """Prepares the fleet, with the leave to steer."""
         await super().prepare(bus)
         if self._lever is not None:
             await give_leave(bus, self._lever, cluster=KUBE_CLUSTER)

@@ -81,7 +81,7 @@ class NatsServer(OwnProcess):
         return self
 
     def launch(self) -> None:
-        """Starts as `start` does, but returns at once: `await_ready` is due."""
+        """Starts the server and returns at once: `await_ready` is due."""
         self.directory.mkdir(parents=True, exist_ok=True)
         folder, config = str(self.directory), str(self._write_config())
         self._begin([str(_binary()), "--config", config, "--ports_file_dir", folder])

@@ -49,7 +49,7 @@ class SlurmFleet(ProcessFleet):
         self._by_rest = by_rest
 
     async def prepare(self, bus: Bus) -> None:
-        """Prepares as the base does, with the leave to steer."""
+        """Prepares the fleet, with the leave to steer."""
         await super().prepare(bus)
         await give_leave(bus, "site-factor", cluster=CLUSTER)
 

@@ -128,7 +128,7 @@ class BandChange(Protocol):
 
     @property
     def level(self) -> int:
-        """The one to write."""
+        """The level to write."""
         ...
 
 

@@ -224,7 +224,7 @@ class Conversation:
             raise
 
     def __enter__(self) -> Self:
-        """Itself."""
+        """Give the open conversation."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -34,7 +34,7 @@ class Newcomers:
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._shards: dict[int, dict[str, _Seen]] = {}
-        """The same by shard: of each the newest stands last, and few of them are newer than its decision."""
+        """Newcomers by shard: of each the newest stands last, and few of them are newer than its decision."""
 
     def note(self, changes: Iterable[JobChange], state_seq: int, at: float, shard_of: ShardOf) -> None:
         """Take note of what happened to jobs.

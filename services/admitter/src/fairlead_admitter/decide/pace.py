@@ -27,7 +27,7 @@ from itertools import accumulate
 LEAST = 4
 """Positions that are labelled however little starts."""
 LEAST_WHERE_WOKEN = 1
-"""The same where a write of its own wakes the next job: only the frontend's batch reads what stands behind."""
+"""Positions that are labelled where a write of its own wakes the next job: only the frontend's batch reads what stands behind."""
 TOGETHER_SECONDS = 0.15
 """Jobs that start within so long of each other start together: woken one after the other, two take a tenth of a second."""
 MARGIN = 5.0

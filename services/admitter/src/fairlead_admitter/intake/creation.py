@@ -207,7 +207,7 @@ class RetryingCreator:
         """Clock seconds since which every order, of any scope, waited in vain; None where the last one was answered."""
 
     async def create(self, order: JobOrder) -> Created:
-        """Creates as the port does, but without FrontendDownError.
+        """Creates the job by the port, without its FrontendDownError.
 
         Raises:
             NotYetError: the frontend does not answer for the scope now, or as many of its orders as may be are on the way.

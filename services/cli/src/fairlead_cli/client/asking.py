@@ -98,7 +98,7 @@ async def _dated(bus: Bus, found: Explanation) -> Explanation:
 
 
 async def _with_dates(bus: Bus, reply: QueueReply) -> QueueReply:
-    """The same of all jobs of an order."""
+    """Adds grant dates to every approved job of a queue reply."""
     if not any(one.approved for pool in reply.pools for one in pool.positions):
         return reply
     if (history := await _history(bus)) is None:

@@ -140,7 +140,7 @@ def _unranked_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str
 
 
 def _nowhere_lines(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
-    """The same of jobs that are in no pool."""
+    """Jobs that are in no pool: how many, and why the first of them."""
     if reply.nowhere:
         jobs = counted(reply.nowhere, "job is", "jobs are")
         yield style(wrapped(f"{jobs} in no order, as no pool is behind the queue:", columns), "yellow")

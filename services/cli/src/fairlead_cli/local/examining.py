@@ -38,7 +38,7 @@ async def examined(plan: StackPlan, bus: Bus, flags: DoctorFlags, end: asyncio.E
 async def examined_slurm(
     targets: Sequence[SlurmTarget], bus: Bus, *, dry_run: bool, end: asyncio.Event
 ) -> None:
-    """Looks as `examined` does, at clusters of Slurm."""
+    """Looks at clusters of Slurm, like `examined` at those of Kubernetes."""
     from fairlead_cli.client import leave
     from fairlead_cli.slurm.examining import give_leave, look, view
 

@@ -121,7 +121,7 @@ async def withdraw(nats: str | None, approval: ApprovalRequest, *, form: Format 
 
 
 def _granted_to(document: PolicyDocument, names: Collection[str], job: str) -> str:
-    """The one of these names that something was granted to."""
+    """The name, of these, that something was granted to."""
     found = sorted({grant.job for grant in document.grants if grant.job is not None and grant.job in names})
     if not found:
         raise CommandError(

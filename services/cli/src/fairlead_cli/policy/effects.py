@@ -78,7 +78,7 @@ def _lists(match: Match) -> tuple[tuple[str, list[str] | None], ...]:
 
 
 def _match(tenant: Tenant) -> Match:
-    """The tenant's, with the scopes that it implies written out."""
+    """The match of the tenant, with the scopes that it implies written out."""
     match = tenant.match or Match(scopes=[tenant.name])
     if match.scopes is None and match.local_queues is not None:
         return msgspec.structs.replace(match, scopes=[one.partition("/")[0] for one in match.local_queues])

@@ -30,7 +30,7 @@ class PolicyFile(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the file, for people."""
     policy: PolicyDocument
     revision: int | None = None
-    """The one that it was made from: `fairlead policy show` writes it above the policy."""
+    """Revision that the file was made from: `fairlead policy show` writes it above the policy."""
     says: frozenset[str] | None = None
     """The keys that count over a policy in force, where the file is a configuration of an older controller."""
 
