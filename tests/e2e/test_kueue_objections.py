@@ -1,16 +1,19 @@
 """Bad input on a real Kueue: an Event on the object says field, value and remedy, and no other job is harmed."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_testkit.admissions import full_queue
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.command import fairlead
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
-from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -19,8 +22,12 @@ BAD = {
     "override-words": "BadAnnotation",
     "nowhere": "NoSuchQueue",
     "too-large": "LargerThanQuota",
+    "odd": "LargerThanQuota",
     "lifted": "ForeignBoost",
 }
+
+
+MADE_UP = 18_000
 
 
 def events_of(lab: KubeLab, namespace: str) -> list[KubeObject]:
@@ -36,6 +43,22 @@ def plant(fixture: NamespaceFixture) -> None:
     fixture.workload("team-a", "lifted", annotations={PRIORITY_BOOST: "70"})
     nowhere = things.workload("nowhere", fixture.namespaces["team-a"], "no-such-queue", {GPU: 1})
     fixture.lab.api.create(nowhere)
+    # Of all that it asks for, the event would be larger than NATS takes (1 MiB). Without the server's word on who wrote
+    # each field etcd takes it.
+    asked = {f"made.up/one-that-no-queue-ever-has-{number:05}": "1E15" for number in range(MADE_UP)}
+    odd = things.workload("odd", fixture.namespaces["team-a"], QUEUE, asked)
+    odd["metadata"]["managedFields"] = [{}]
+    fixture.lab.api.create(odd)
+
+
+def doctors_finding(lab: KubeLab, folder: Path) -> Mapping[str, str]:
+    """The finding of a job that asks for too many resources, by a doctor who reaches no NATS."""
+    words = ["doctor", "--kubeconfig", str(lab.kubeconfig()), "--output", "json"]
+    told = fairlead(*words, environ={"XDG_STATE_HOME": str(folder)})
+    [found] = [
+        one for one in msgspec.json.decode(told.stdout)["findings"] if one["name"] == "job-too-many-resources"
+    ]
+    return dict(found)
 
 
 async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
@@ -70,6 +93,10 @@ async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
             assert "no-such-queue" in notes["nowhere"]
             assert "500" in notes["too-large"]
             assert '"70"' in notes["lifted"]
+            assert f"{MADE_UP} resources" in notes["odd"]
+            finding = await asyncio.to_thread(doctors_finding, kube_lab, tmp_path)
+            assert finding["subject"] == f"Workload/{namespace}/odd"
+            assert len(finding["what"]) < 1000
             assert "fairlead approve" in notes["urgent-taken"] or "grant" in notes["urgent-taken"]
             # Those that are wrong in their words alone run all the same, and so does everybody else's.
             fixture.workload("team-b", "good")
