@@ -8,7 +8,7 @@ from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.state import JobState, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
-from fairlead_scorer.decide.decision import Content, DecisionStamp, decide, same, write
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, DecisionStamp, decide, same, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
@@ -119,3 +119,12 @@ def test_heads_are_halved_until_the_decision_fits(limit: int) -> None:
         : len(content.queue_heads[0].positions)
     ]
     assert not decide(a_single_shard(*jobs, window=500), 0, NOW).shortened
+
+
+def test_heads_of_jobs_that_ask_for_many_resources_are_measured_too() -> None:
+    asked = {f"example.com/one-of-many-resources-{number:04}": 1000 for number in range(1000)}
+    jobs = [a_job(f"job-{number:02}", demand=asked, submitted=NOW + number) for number in range(32)]
+    content = decide(a_single_shard(*jobs, window=32), 0, NOW)
+    assert content.shortened
+    assert len(msgspec.msgpack.encode(content)) <= PAYLOAD_LIMIT
+    assert [len(heads.positions) for heads in content.queue_heads] == [16]

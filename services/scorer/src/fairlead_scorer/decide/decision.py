@@ -99,12 +99,21 @@ def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
 # A position takes about this much as MessagePack; below the estimate nothing is encoded just to be measured.
 _TYPICAL_POSITION = 400
 _TYPICAL_TENANT_SHARE = 400
+_TYPICAL_RESOURCE = 40
 
 
 def _size(content: Content, limit: int) -> int:
-    positions = sum(len(heads.positions) for heads in content.queue_heads)
-    kept = 0 if content.kept is None else len(content.kept.tenants)
-    estimate = positions * _TYPICAL_POSITION + (len(content.standings) + kept) * _TYPICAL_TENANT_SHARE
+    positions = [position for heads in content.queue_heads for position in heads.positions]
+    kept = [] if content.kept is None else content.kept.tenants.values()
+    resources = (
+        sum(len(position.demand) for position in positions)
+        + sum(len(standing.use) + len(standing.past) for standing in content.standings)
+        + sum(map(len, kept))
+    )
+    tenants = len(content.standings) + len(kept)
+    estimate = (
+        len(positions) * _TYPICAL_POSITION + tenants * _TYPICAL_TENANT_SHARE + resources * _TYPICAL_RESOURCE
+    )
     if estimate < limit // 8:
         return estimate
     return len(msgspec.msgpack.encode(content))

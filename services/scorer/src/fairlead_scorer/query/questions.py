@@ -44,6 +44,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.query import job_sentences
 from fairlead_scorer.query.concealing import concealed_position
 from fairlead_scorer.query.explaining import Explainer
+from fairlead_scorer.query.reply_size import queue_payload
 from fairlead_scorer.query.shard_answers import MOST_POSITIONS
 from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies
 from fairlead_scorer.query.steering_view import SteeringView, as_a_tenant_hears
@@ -108,7 +109,7 @@ class Questions:
             nowhere=nowhere or UNSET,
             nowhere_first=first or UNSET,
         )
-        return to_json(reply)
+        return queue_payload(reply)
 
     async def tenants(self, asked: Asked) -> bytes:
         """Answers what the tenants have, of what they may have."""
@@ -157,7 +158,8 @@ class Questions:
             pool=pool.name,
             waiting=waiting,
             more=max(0, waiting - len(positions)),
-            most=MOST_POSITIONS,
+            # Where jobs ask for so much that fewer fit than are wanted, no limit shows more.
+            most=MOST_POSITIONS if part.silent or len(positions) >= min(wanted, waiting) else len(positions),
             positions=[position async for position in self._all_ranked(positions, pool.rules, at)],
             steering=self._steering.of(pool.name),
             silent_shards=part.silent,
@@ -178,7 +180,8 @@ class Questions:
         part, merged = await self._merged(pool, at, least)
         if least < wanted and _certain_positions(part.replies, merged) < wanted:
             part, merged = await self._merged(pool, at, wanted)
-        return part, merged[:wanted]
+        # Of jobs that ask for many resources a shard tells fewer than are wanted: behind its last one the merge is uncertain.
+        return part, merged[: min(wanted, _certain_positions(part.replies, merged))]
 
     async def _merged(
         self, pool: ScoredPool, at: Micros, of_each: int

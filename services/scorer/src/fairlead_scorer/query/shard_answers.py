@@ -5,10 +5,12 @@ from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
 from fairlead_contracts.subjects import QuestionKind
 from fairlead_policy.explain.shard_explanation import with_what_if
 from fairlead_policy.order.merging import merge_positions
+from fairlead_scorer.query.reply_size import that_fit
 from fairlead_scorer.state.pool import ScoredPool
 
 MOST_POSITIONS = 2000
-"""Positions in one reply or answer: about half a megabyte, under the server's limit for a message."""
+"""Positions in one reply or answer: about half a megabyte, under the server's limit for a message; fewer where jobs ask
+for many resources."""
 
 
 def answer(pool: ScoredPool, shard: int, kind: QuestionKind, asked: ShardQuestion) -> ShardReply:
@@ -40,4 +42,4 @@ def _positions(
         return []
     limit = min(asked.limit or MOST_POSITIONS, MOST_POSITIONS)
     queue_heads = pool.queue_heads(tenants, asked.at, limit)
-    return merge_positions(queue_heads.values(), pool.rules, asked.at)[:limit]
+    return that_fit(merge_positions(queue_heads.values(), pool.rules, asked.at)[:limit])

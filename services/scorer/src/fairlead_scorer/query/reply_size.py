@@ -1,0 +1,38 @@
+"""Answers cut to what one message holds. One that no server takes tells nothing, and one shard's would seem silent. Pure."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.decisions import Position
+from fairlead_contracts.messages.questions import PoolQueue, QueueReply
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
+
+
+def that_fit(positions: Sequence[Position], limit: int = PAYLOAD_LIMIT) -> list[Position]:
+    """The first positions that a reply of so many bytes holds: jobs may ask for many resources, of long names."""
+    fit = list(positions)
+    while len(fit) > 1 and len(msgspec.msgpack.encode(fit)) > limit:
+        fit = fit[: len(fit) // 2]
+    return fit
+
+
+def queue_payload(reply: QueueReply, limit: int = PAYLOAD_LIMIT) -> bytes:
+    """The answer as it is sent: with the first of its jobs where all of them are more than one message holds."""
+    payload = to_json(reply)
+    most = max((len(pool.positions) for pool in reply.pools), default=0)
+    while len(payload) > limit and most > 1:
+        most //= 2
+        reply = msgspec.structs.replace(reply, pools=[_first(pool, most) for pool in reply.pools])
+        payload = to_json(reply)
+    return payload
+
+
+def _first(pool: PoolQueue, most: int) -> PoolQueue:
+    left_out = len(pool.positions) - most
+    if left_out <= 0:
+        return pool
+    return msgspec.structs.replace(
+        pool, positions=pool.positions[:most], more=pool.more + left_out, most=most
+    )

@@ -1,0 +1,84 @@
+"""Answers about jobs that ask for so much that not all of them fit into one message."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_contracts import subjects
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
+from fairlead_scorer import ScorerSettings, main
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
+from fairlead_scorer.query.reply_size import queue_payload, that_fit
+from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue, a_queue_reply
+from fairlead_testkit.bus_harness import BusHarness
+
+ODD, PLAIN = 60, 3
+WAITING = ODD + PLAIN
+ASKED = {f"example.com/one-of-many-resources-{number:04}": 1000 for number in range(1000)}
+
+
+@pytest.fixture
+async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusHarness]:
+    """Two scorers, and jobs of team-a that ask for a thousand resources each: some 40 kB a position."""
+    async with BusHarness.open(nats_server, tmp_path) as opened, AsyncExitStack() as scorers:
+        await opened.policy(a_document())
+        await opened.state(
+            a_pool(),
+            a_queue(),
+            *(a_job(f"odd-{number:02}", demand=ASKED, submitted=NOW + number) for number in range(ODD)),
+            *(a_job(f"b{number}", scope="team-b", submitted=NOW + number) for number in range(PLAIN)),
+        )
+        await opened.mark()
+        for name in ("s1", "s2"):
+            await scorers.enter_async_context(opened.serving(main, ScorerSettings, name, answer_seconds=1.0))
+        await opened.owned_by("s1", "s2")
+        yield opened
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("tenant", "waiting"), [(None, WAITING), ("team-a", ODD)])
+async def test_an_answer_holds_the_first_that_fit_and_no_shard_seems_silent(
+    harness: BusHarness, tenant: str | None, waiting: int
+) -> None:
+    async def answered() -> PoolQueue | None:
+        question = to_json(QueueQuestion(limit=0))
+        payload = await harness.bus.request(subjects.ask("queue", tenant), question, timeout=30)
+        [pool] = QUEUE_REPLY.decode(payload).pools
+        return pool if pool.waiting == WAITING else None
+
+    found = await eventually(answered)
+    assert found.silent_shards == []
+    assert 5 <= len(found.positions) < ODD
+    assert found.more == waiting - len(found.positions)
+    first = [one.position.id for one in found.positions if one.position.scope == "team-a"]
+    assert first == [f"odd-{number:02}" for number in range(len(first))]
+    if tenant is None:
+        assert [one.rank for one in found.positions] == list(range(len(found.positions)))
+        assert found.most == len(found.positions)
+
+
+def test_an_answer_is_halved_until_it_fits_and_says_how_many_are_left_out() -> None:
+    reply = a_queue_reply()
+    [pool] = reply.pools
+    many = msgspec.structs.replace(
+        reply, pools=[msgspec.structs.replace(pool, positions=pool.positions * 40)]
+    )
+    held = 40 * len(pool.positions)
+    payload = queue_payload(many, len(to_json(many)) // 3)
+    [cut] = QUEUE_REPLY.decode(payload).pools
+    assert len(cut.positions) == cut.most == held // 4
+    assert cut.more == pool.more + held - held // 4
+    assert queue_payload(many, len(to_json(many))) == to_json(many)
+
+
+def test_the_first_positions_are_kept_whatever_they_take() -> None:
+    positions = [one.position for pool in a_queue_reply().pools for one in pool.positions] * 8
+    assert that_fit(positions) == positions
+    assert that_fit(positions, 1) == positions[:1]
+    assert PAYLOAD_LIMIT < 2**20
