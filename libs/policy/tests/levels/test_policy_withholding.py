@@ -21,7 +21,7 @@ from fairlead_policy.levels.operators import (
     revocation_of,
     words_on,
 )
-from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding, may_preempt
+from fairlead_policy.levels.withholding import LevelFate, Withholding, judge_withholding, may_preempt
 from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
@@ -80,7 +80,7 @@ SETTINGS = [
 def test_levels_go_by_every_setting_by_which_one_could_stop_a_running_job(preemption: dict[str, str]) -> None:
     unsafe = a_queue(frontend="kueue", bands_by_class=True, preemption=preemption)
     found = judged(KUEUE, unsafe)
-    assert (found.fate, found.unsafe, found.everywhere) == (Fate.GO, True, False)
+    assert (found.fate, found.unsafe, found.everywhere) == (LevelFate.GO, True, False)
     # Crossed classes stop nobody: what could goes first.
     assert judged(unsafe, values={"urgent": 5000, "approved": 9000}) == found
 
@@ -88,23 +88,23 @@ def test_levels_go_by_every_setting_by_which_one_could_stop_a_running_job(preemp
 @pytest.mark.parametrize(
     ("leave", "revoked", "mode", "hours", "fate", "everywhere", "why"),
     [
-        (LEAVE, False, Mode.ACTIVE, None, Fate.FOLLOW, False, ""),
+        (LEAVE, False, Mode.ACTIVE, None, LevelFate.FOLLOW, False, ""),
         # Nobody took it back: it may have been lost, or was never there.
-        (None, False, Mode.ACTIVE, None, Fate.STAND, False, "not cleared"),
-        (None, False, Mode.RELEASED, None, Fate.STAND, False, "not cleared"),
-        (None, True, Mode.ACTIVE, None, Fate.GO, True, "was taken back by ann"),
-        (None, True, Mode.PAUSED, None, Fate.STAND, False, "paused"),
-        (LEAVE, False, Mode.RELEASED, None, Fate.GO, True, "released"),
-        (LEAVE, False, Mode.PAUSED, None, Fate.STAND, False, "paused"),
-        (LEAVE, False, Mode.ACTIVE, 1, Fate.GO, True, "no longer reads boosts"),
-        (LEAVE, False, Mode.PAUSED, 1, Fate.STAND, False, "paused"),
+        (None, False, Mode.ACTIVE, None, LevelFate.STAND, False, "not cleared"),
+        (None, False, Mode.RELEASED, None, LevelFate.STAND, False, "not cleared"),
+        (None, True, Mode.ACTIVE, None, LevelFate.GO, True, "was taken back by ann"),
+        (None, True, Mode.PAUSED, None, LevelFate.STAND, False, "paused"),
+        (LEAVE, False, Mode.RELEASED, None, LevelFate.GO, True, "released"),
+        (LEAVE, False, Mode.PAUSED, None, LevelFate.STAND, False, "paused"),
+        (LEAVE, False, Mode.ACTIVE, 1, LevelFate.GO, True, "no longer reads boosts"),
+        (LEAVE, False, Mode.PAUSED, 1, LevelFate.STAND, False, "paused"),
     ],
 )
 def test_levels_go_for_what_somebody_stated_and_stand_for_what_is_merely_not_known(
     leave: Leave | None,
     mode: Mode,
     hours: int | None,
-    fate: Fate,
+    fate: LevelFate,
     why: str,
     *,
     revoked: bool,
@@ -121,7 +121,7 @@ def test_levels_go_for_what_somebody_stated_and_stand_for_what_is_merely_not_kno
 
 def test_who_pauses_an_unsafe_pool_hears_that_its_levels_could_stop_running_jobs() -> None:
     found = judged(PREEMPTING, control=Mode.PAUSED)
-    assert (found.fate, found.unsafe) == (Fate.STAND, True)
+    assert (found.fate, found.unsafe) == (LevelFate.STAND, True)
     assert "they could stop running jobs: queue hot has reclaimWithinCohort LowerPriority" in found.why
 
 

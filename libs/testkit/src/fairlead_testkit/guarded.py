@@ -73,7 +73,7 @@ def issue_keys(directory: Path, layout: ServerAccounts, *, operator_mode: bool =
 
 def _signed(directory: Path, accounts: list[Account], seeds: dict[str, Path]) -> IssuedKeys:
     whole = [*accounts, system_account()]
-    signers = Signers.grown({}, whole)
+    signers = Signers.extended({}, whole)
     tokens = {signers.key(account.name): account_token(signers, account, revoked={}) for account in whole}
     creds: dict[str, Path] = {}
     for account in accounts:

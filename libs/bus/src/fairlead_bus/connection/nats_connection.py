@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from fairlead_bus.connection.client import Sink, UnbufferedClient
-from fairlead_bus.connection.replies import Replies, Settle
+from fairlead_bus.connection.replies import AnswerHandler, Replies
 from fairlead_bus.errors import (
     AnswerTimeoutError,
     BusError,
@@ -244,7 +244,7 @@ class NatsConnection:
         """
         answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
 
-        def settle(found: Msg | BusError) -> None:
+        def on_answer(found: Msg | BusError) -> None:
             if answer.done():
                 return
             if isinstance(found, BusError):
@@ -252,7 +252,7 @@ class NatsConnection:
             else:
                 answer.set_result(found)
 
-        with self._expecting(subject, settle, timeout) as reply:
+        with self._expecting(subject, on_answer, timeout) as reply:
             await self.send(subject, payload, reply=reply, headers=headers)
             message = await answer
         if says_nobody(message):
@@ -275,7 +275,7 @@ class NatsConnection:
         answers: list[Msg] = []
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def settle(found: Msg | BusError) -> bool:
+        def on_answer(found: Msg | BusError) -> bool:
             if over.done():
                 return False
             if isinstance(found, BusError):
@@ -288,19 +288,19 @@ class NatsConnection:
                 over.set_result(None)
             return not over.done()
 
-        with self._expecting(subject, settle, timeout) as reply:
+        with self._expecting(subject, on_answer, timeout) as reply:
             await self.send(subject, payload, reply=reply)
             await over
         return answers
 
     @contextmanager
-    def _expecting(self, subject: str, settle: Settle, seconds: float) -> Iterator[str]:
-        """The reply subject under which `settle` hears the answer, or after so many seconds that none came."""
+    def _expecting(self, subject: str, on_answer: AnswerHandler, seconds: float) -> Iterator[str]:
+        """The reply subject under which `on_answer` hears the answer, or after so many seconds that none came."""
 
         def give_up() -> None:
-            settle(AnswerTimeoutError(f"no answer from {subject} within {seconds} s"))
+            on_answer(AnswerTimeoutError(f"no answer from {subject} within {seconds} s"))
 
-        reply = self.replies.expect(subject, settle)
+        reply = self.replies.expect(subject, on_answer)
         # A bare timer: `asyncio.timeout` cancels the task, which costs more than all else that is done here.
         timer = asyncio.get_running_loop().call_later(seconds, give_up)
         try:

@@ -14,7 +14,7 @@ from fairlead_bus.errors import BusError, ConnectionLostError, DeniedError
 _DENIED = re.compile(r'permissions violation for publish to "([^"]*)"')
 
 
-type Settle = Callable[[Msg | BusError], bool | None]
+type AnswerHandler = Callable[[Msg | BusError], bool | None]
 """Takes the answer, or the reason why none will come; True where more is to come."""
 
 
@@ -26,13 +26,13 @@ class Replies:
         self._prefix = f"{inbox}."
         self._skip = len(self._prefix)
         self._next = 0
-        self._waiting: dict[str, tuple[str, Settle]] = {}
+        self._waiting: dict[str, tuple[str, AnswerHandler]] = {}
 
-    def expect(self, subject: str, settle: Settle) -> str:
-        """The reply subject to send along to `subject`; `settle` is called once, or as often as it asks for, unless forgotten."""
+    def expect(self, subject: str, on_answer: AnswerHandler) -> str:
+        """The reply subject to send along to `subject`; `on_answer` is called once, or as often as it asks for, unless forgotten."""
         self._next += 1
         token = str(self._next)
-        self._waiting[token] = (subject, settle)
+        self._waiting[token] = (subject, on_answer)
         return self._prefix + token
 
     def forget(self, reply: str) -> None:
@@ -49,8 +49,8 @@ class Replies:
     def fail_all(self) -> None:
         """The connection is gone: no answer will come."""
         waiting, self._waiting = self._waiting, {}
-        for _, settle in waiting.values():
-            settle(ConnectionLostError("the connection dropped before an answer came"))
+        for _, on_answer in waiting.values():
+            on_answer(ConnectionLostError("the connection dropped before an answer came"))
 
     def deny(self, text: str) -> bool:
         """Fails the waiters for a subject that the server denies; False where the text is of something else.
@@ -60,8 +60,8 @@ class Replies:
         match = _DENIED.search(text)
         if match is None:
             return False
-        for token, (subject, settle) in list(self._waiting.items()):
+        for token, (subject, on_answer) in list(self._waiting.items()):
             if subject.lower() == match[1]:
                 del self._waiting[token]
-                settle(DeniedError(f"our user may not publish to {subject}"))
+                on_answer(DeniedError(f"our user may not publish to {subject}"))
         return True

@@ -42,7 +42,7 @@ class Signers(msgspec.Struct, frozen=True, kw_only=True):
     seeds: Mapping[str, str]
 
     @classmethod
-    def grown(cls, known: Mapping[str, str], accounts: Sequence[Account]) -> "Signers":
+    def extended(cls, known: Mapping[str, str], accounts: Sequence[Account]) -> "Signers":
         """Signers with the known seeds, and new seeds for those who have none."""
         kinds = {OPERATOR: KeyKind.OPERATOR, SYSTEM: KeyKind.ACCOUNT} | {
             account.name: KeyKind.ACCOUNT for account in accounts

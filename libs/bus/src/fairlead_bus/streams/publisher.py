@@ -77,7 +77,7 @@ class Publisher:
         own = trace.inject(with_publish_headers(headers, msg_id=msg_id, ttl_seconds=ttl_seconds))
         connection = self._bus.connection
         acked: asyncio.Future[Ack] = self._loop.create_future()
-        reply = connection.replies.expect(subject, partial(self._settle, acked, len(payload)))
+        reply = connection.replies.expect(subject, partial(self._on_answer, acked, len(payload)))
         # Before it is sent: its answer, or the loss of the connection, may come while the send is still awaited.
         self._pending[acked] = (subject, reply)
         try:
@@ -118,7 +118,7 @@ class Publisher:
         except TimeoutError as error:
             raise AnswerTimeoutError(f"no ack within {self._ack_seconds} s") from error
 
-    def _settle(self, acked: asyncio.Future[Ack], size: int, answer: Msg | BusError) -> None:
+    def _on_answer(self, acked: asyncio.Future[Ack], size: int, answer: Msg | BusError) -> None:
         pending = self._pending.pop(acked, None)
         if pending is None:
             return

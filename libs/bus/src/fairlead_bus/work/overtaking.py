@@ -158,7 +158,7 @@ class Overtaking:
             self._lately.move_to_end(subject)
         return count
 
-    def bring(self, delivery: Delivery, message: Msg) -> tuple[bool, bytes | None]:
+    def note_brought(self, delivery: Delivery, message: Msg) -> tuple[bool, bytes | None]:
         """Notes a message that the durable delivers; returns whether it was taken before, with the verdict if known."""
         self.read_to = max(self.read_to, delivery.stream_seq)
         taken = self._taken.get(delivery.stream_seq)
@@ -169,7 +169,7 @@ class Overtaking:
             self._forget(delivery.stream_seq)
         return True, taken.settled
 
-    def settle(self, delivery: Delivery, verdict: bytes) -> str:
+    def note_verdict(self, delivery: Delivery, verdict: bytes) -> str:
         """Notes the verdict on a taken message; returns where to say it, empty until the durable brings the message."""
         taken = self._taken.get(delivery.stream_seq)
         if taken is None:

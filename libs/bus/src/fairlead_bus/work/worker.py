@@ -288,7 +288,7 @@ class Worker:
         delivery = read_delivery(message)
         self._behind = delivery.behind
         if self._overtaking is not None:
-            taken, verdict = self._overtaking.bring(delivery, message)
+            taken, verdict = self._overtaking.note_brought(delivery, message)
             if verdict is not None:
                 self._acks.put(message.reply, verdict)
             if taken:
@@ -375,7 +375,7 @@ class Worker:
             await self._bus.connection.unlisten(subscription)
         self._stopping = True
         for waiting in self._queue.clear():
-            self._settle(waiting.message, waiting.delivery, b"-NAK")
+            self._send_verdict(waiting.message, waiting.delivery, b"-NAK")
         for task in self._parked:
             task.cancel()
         if self._busy:
@@ -471,20 +471,20 @@ class Worker:
             else:
                 self._put_back(message, delivery, _doubled(failures - 1, _LONGEST_DELAY))
         else:
-            self._settle(message, delivery, b"+ACK")
+            self._send_verdict(message, delivery, b"+ACK")
             self._attempts.over(delivery)
             self._bus.observer.count("worker.handled")
         return None
 
-    def _settle(self, message: Msg, delivery: Delivery, verdict: bytes) -> None:
+    def _send_verdict(self, message: Msg, delivery: Delivery, verdict: bytes) -> None:
         reply = message.reply
         if not reply and self._overtaking is not None:
-            reply = self._overtaking.settle(delivery, verdict)
+            reply = self._overtaking.note_verdict(delivery, verdict)
         if reply:
             self._acks.put(reply, verdict)
 
     def _put_back(self, message: Msg, delivery: Delivery, seconds: float) -> None:
-        self._settle(message, delivery, b'-NAK {"delay": %d}' % int(seconds * _NANO))
+        self._send_verdict(message, delivery, b'-NAK {"delay": %d}' % int(seconds * _NANO))
 
     async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
         """Publishes the dead letter, then ends the message. Killed in between, it does both again, under one Msg-Id."""
@@ -493,7 +493,7 @@ class Worker:
         except PayloadTooLargeError:
             cut = f"{reason} (payload of {len(delivery.payload)} bytes, cut)"
             await self._publish_dead(delivery, delivery.payload[:_CUT_BYTES], cut)
-        self._settle(message, delivery, b"+TERM")
+        self._send_verdict(message, delivery, b"+TERM")
         self._attempts.over(delivery)
         self._bus.observer.count("worker.dead_letters")
         self._bus.observer.note("worker.dead_letter", subject=delivery.subject, reason=reason)

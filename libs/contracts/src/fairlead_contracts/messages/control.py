@@ -28,7 +28,7 @@ class Control(Message, frozen=True, kw_only=True):
     by: str = ""
     why: str = ""
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The mode with who set it, since when and why: `paused by ann since 2026-11-22 18:30 UTC (disks are changed)`."""
         why = f" ({self.why})" if self.why else ""
         return f"{self.mode.value} by {self.by or 'an operator'} since {self.at:%Y-%m-%d %H:%M} UTC{why}"

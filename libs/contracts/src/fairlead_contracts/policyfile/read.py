@@ -72,7 +72,7 @@ def read_document(
     if document is not None:
         stated = names_of(found.get("tenants"))
         reader.problems += check_document(document, reader.kept, tenants, stated, pools)
-    problems = with_unread(unread, translation.told(reader.problems))
+    problems = with_unread(unread, translation.by_file_keys(reader.problems))
     if problems or document is None:
         raise DocumentError([_with_presets(problem) for problem in problems])
     return document

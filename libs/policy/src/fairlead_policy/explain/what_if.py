@@ -120,8 +120,8 @@ def _promoted(order: Order, job: OwnJob) -> Promoted | None:
     position = order.position(job)
     if position is None:
         return None
-    kin = list(order.snapshot.trees[order.rules.top_of(job.tenant)].tenant_queues)
-    return Promoted(position=position, own=sum(count_before(order, position, kin).values()))
+    tenants = list(order.snapshot.trees[order.rules.top_of(job.tenant)].tenant_queues)
+    return Promoted(position=position, own=sum(count_before(order, position, tenants).values()))
 
 
 def least_ends_to_pass(

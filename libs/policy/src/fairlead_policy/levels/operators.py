@@ -39,7 +39,7 @@ class ControlWord(NamedTuple):
         pools = "all pools are " if self.of_all else ""
         if self.said is None:
             return f"{pools}{self.mode.value} by an operator, in a word that cannot be read"
-        return pools + self.said.told()
+        return pools + self.said.in_words()
 
     def ended_in_words(self) -> str:
         """The command that has levels written again, in words: a word on one pool is not ended by one on all."""

@@ -42,8 +42,8 @@ class JudgedQueue(Protocol):
         ...
 
 
-class Fate(enum.StrEnum):
-    """The fate of levels that stand."""
+class LevelFate(enum.StrEnum):
+    """The fate of levels that stand, where an order is not written."""
 
     FOLLOW = "follow"
     """Levels follow the order."""
@@ -58,7 +58,7 @@ class Withholding(msgspec.Struct, frozen=True, kw_only=True):
 
     why: str = ""
     """Reason in words; empty where the order is written."""
-    fate: Fate = Fate.FOLLOW
+    fate: LevelFate = LevelFate.FOLLOW
     unsafe: bool = False
     """Whether a level that stands could stop a running job, and the policy does not take that."""
     everywhere: bool = False
@@ -104,21 +104,21 @@ def judge_withholding(
     """
     uncleared = "" if dry_run else why_uncleared(queues, leave)
     if uncleared and revocation is None:
-        return Withholding(why=uncleared, fate=Fate.STAND)
+        return Withholding(why=uncleared, fate=LevelFate.STAND)
     preempting = why_preempting(document, queues)
     unsafe = bool(preempting)
     if control.mode is Mode.PAUSED:
         # A pause stops every write. Who paused has to hear what that leaves in place.
         danger = f"; they could stop running jobs: {preempting}" if unsafe else ""
         why = f"{control.in_words()}: levels stay as they are{danger}. {control.ended_in_words()}"
-        return Withholding(why=why, fate=Fate.STAND, unsafe=unsafe)
+        return Withholding(why=why, fate=LevelFate.STAND, unsafe=unsafe)
     if why := _why_none_is_left(revocation if uncleared else None, control, leave, found):
-        return Withholding(why=why, fate=Fate.GO, unsafe=unsafe, everywhere=True)
+        return Withholding(why=why, fate=LevelFate.GO, unsafe=unsafe, everywhere=True)
     if preempting:
-        return Withholding(why=preempting, fate=Fate.GO, unsafe=True)
+        return Withholding(why=preempting, fate=LevelFate.GO, unsafe=True)
     # Two classes are rarely changed in one instant, and these levels stop nobody.
     crossed = why_crossed(document, queues, values)
-    return Withholding(why=crossed, fate=Fate.STAND) if crossed else _FOLLOWED
+    return Withholding(why=crossed, fate=LevelFate.STAND) if crossed else _FOLLOWED
 
 
 def _why_none_is_left(

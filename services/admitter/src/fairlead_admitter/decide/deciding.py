@@ -39,7 +39,7 @@ from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.window import Extent
-from fairlead_policy.levels.withholding import Fate, Withholding, may_preempt
+from fairlead_policy.levels.withholding import LevelFate, Withholding, may_preempt
 from fairlead_policy.rules.rulebook import Rulebook
 
 _NOTHING = SteeringPlan(writes=[])
@@ -151,7 +151,7 @@ def decide(view: PoolView) -> PoolPlan:
 def _withhold(view: PoolView) -> PoolPlan:
     """The plan that writes nothing, or takes every level away first: what stood is told for as long as it stands."""
     taken = _take_back(view)
-    goes = view.withholding.fate is Fate.GO
+    goes = view.withholding.fate is LevelFate.GO
     no_trace = goes and view.withholding.everywhere
     return PoolPlan(
         steering=taken if goes else _NOTHING,

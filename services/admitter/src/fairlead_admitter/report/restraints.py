@@ -8,7 +8,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from fairlead_contracts.base.instants import Moment
-from fairlead_policy.levels.withholding import Fate, Withholding
+from fairlead_policy.levels.withholding import LevelFate, Withholding
 from fairlead_runtime.metrics import Metrics
 
 _TOLD_LATE = timedelta(seconds=2)
@@ -31,8 +31,8 @@ class _Restraint:
     def told(self) -> str:
         """The restraint in words."""
         said = [self.judged.why]
-        if self.standing and (self.judged.unsafe or self.judged.fate is Fate.GO):
-            going = ", to be taken away" if self.judged.fate is Fate.GO else ""
+        if self.standing and (self.judged.unsafe or self.judged.fate is LevelFate.GO):
+            going = ", to be taken away" if self.judged.fate is LevelFate.GO else ""
             said.append(f"levels that stand: {self.standing}{going}")
         if self.preempted:
             said.append(f"running jobs that the frontend stopped while levels stood: {self.preempted}")

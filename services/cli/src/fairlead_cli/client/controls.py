@@ -29,7 +29,7 @@ class Controls(dict[str | None, Control]):
             if word.mode is Mode.ACTIVE or not (pools is None or pool is None or pool in pools):
                 continue
             named, resume = ("all pools are", "") if pool is None else (f"pool {pool} is", f" {pool}")
-            yield f"{named} {word.told()}; `fairlead resume{resume}` ends that"
+            yield f"{named} {word.in_words()}; `fairlead resume{resume}` ends that"
 
 
 async def said(bus: Bus) -> list[tuple[str | None, Stored]]:

@@ -95,9 +95,9 @@ async def _known_pools(bus: Bus) -> Pools | None:
 def _told(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
     """Lines on the word that was set, and on each stricter word beside which it does not hold."""
     stricter = [
-        f"but all pools are {words[name].told()}, and the stricter word holds; `fairlead resume` ends that"
+        f"but all pools are {words[name].in_words()}, and the stricter word holds; `fairlead resume` ends that"
         if name is None
-        else f"pool {name} stays {words[name].told()}; `fairlead resume {name}` ends that"
+        else f"pool {name} stays {words[name].in_words()}; `fairlead resume {name}` ends that"
         for name in _stricter_than(mode, pool, words)
     ]
     if pool is not None:

@@ -196,7 +196,7 @@ class NatsDirectory:
         folder = self.path / SIGNERS
         folder.mkdir(mode=_PRIVATE, exist_ok=True)
         known = {path.stem: path.read_text(encoding="ascii").strip() for path in folder.glob("*.nk")}
-        signers = Signers.grown(known, accounts)
+        signers = Signers.extended(known, accounts)
         for name, seed in signers.seeds.items():
             if name not in known:
                 _write(folder / f"{name}.nk", seed + "\n", mode=_SECRET)

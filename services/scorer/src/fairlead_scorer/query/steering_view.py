@@ -7,7 +7,7 @@ from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.questions import Adherence, Steering
 from fairlead_contracts.messages.state import JobState, PoolState, QueueState
 from fairlead_policy.levels.operators import OperatorWords
-from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding
+from fairlead_policy.levels.withholding import LevelFate, Withholding, judge_withholding
 from fairlead_scorer.query.reservations import ADMITTER, Leaders, ReserveView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.queue_indexes import awaits_gang_fit
@@ -69,7 +69,7 @@ class SteeringView:
             if one.cluster == cluster
         ]
         judged = self._decider(pool, cluster, queues)
-        going = judged.unsafe or judged.fate is Fate.GO
+        going = judged.unsafe or judged.fate is LevelFate.GO
         lease, watcher = self._leaders.leader(ADMITTER, cluster), self._leaders.leader(_WATCHER, cluster)
         checked = self._leaders.leader(_CHECKER, cluster) is not None
         how, why = _enforcement(stated, [] if lease is None else lease.outpaced.get(pool, []))
@@ -91,7 +91,7 @@ class SteeringView:
     def _decider(self, pool: str, cluster: str, queues: list[QueueState]) -> Withholding:
         rulebook, words = self._cache.rulebook, self._words
         if rulebook is None:
-            return Withholding(why="there is no policy", fate=Fate.STAND)
+            return Withholding(why="there is no policy", fate=LevelFate.STAND)
         return judge_withholding(
             rulebook.document,
             queues,

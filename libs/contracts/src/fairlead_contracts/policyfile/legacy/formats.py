@@ -71,7 +71,7 @@ class Origin(NamedTuple):
     counted: str = ""
     """The unit that the document counts it in, where that is another one."""
 
-    def told(self, problem: FieldError) -> FieldError:
+    def by_file_keys(self, problem: FieldError) -> FieldError:
         """The problem of the document's key, by the file's own key and value."""
         reason = problem.reason.removesuffix(_OF_NULL)
         if self.counted:
@@ -88,14 +88,14 @@ class Translation(NamedTuple):
     origins: Mapping[str, Origin]
     """Origins in the file by key of the document; empty where the file is a policy document."""
 
-    def told(self, problems: Problems) -> Problems:
+    def by_file_keys(self, problems: Problems) -> Problems:
         """All problems, named by the file's own keys: its own, and these of the document made from it."""
         if not self.origins:
             return [*self.problems, *problems]
         found = {str(problem): problem for problem in self.problems}
         for problem in problems:
             origin = self.origins.get(problem.field)
-            told = problem if origin is None else origin.told(problem)
+            told = problem if origin is None else origin.by_file_keys(problem)
             # Two keys of the document may come from one of the file.
             found.setdefault(str(told), told)
         return list(found.values())
