@@ -25,6 +25,7 @@ from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_kube.settings import KubeSettings
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
+from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import a_class, a_position, a_queue
 from fairlead_testkit.kubelab import (
@@ -34,6 +35,7 @@ from fairlead_testkit.kubelab import (
     KubeObject,
     things,
 )
+from fairlead_testkit.namespace_fixture import effective_priority
 from fairlead_testkit.one_gpu_queue import TENANT, OneGpuQueue
 from fairlead_testkit.starting_order import starting_rank
 
@@ -231,16 +233,30 @@ async def test_a_level_asked_for_twice_is_written_only_if_it_was_overwritten(
     assert fixture.marks("a") == ("7", None, 0)
 
 
-async def test_the_other_lever_of_before_is_taken_back_on_the_way(
+async def test_the_other_lever_of_before_is_taken_back_on_the_way_and_lifts_nobody_above_its_level(
     fixture: LeveledQueue, client: KubeClient
 ) -> None:
     fixture.add("a", priority=50)
-    assert await levels(client, "priority").set_level(fixture.known("a"), 1000)
-    assert await levels(client, "boost").set_level(fixture.known("a"), 600)
-    assert fixture.marks("a") == ("550", None, 50)
-    assert await levels(client, "priority").set_level(fixture.known("a"), 700)
-    assert fixture.marks("a")[0] is None
-    assert fixture.known("a").level == 700
+    now: list[LeverName] = ["priority"]
+    writer = KueueLevels(KueueCalls(client), lambda: now[0], outage=lambda: None)
+    with AdmissionLog(fixture) as log:
+        assert await writer.set_level(fixture.known("a"), 1000)
+        # By one that leads then.
+        assert await levels(client, "boost").set_level(fixture.known("a"), 600)
+        assert fixture.marks("a") == ("550", None, 50)
+        assert await writer.set_level(fixture.known("a"), 700)
+        assert fixture.marks("a")[0] is None
+        now[0] = "boost"
+        assert await writer.set_level(fixture.known("a"), 650)
+        assert fixture.marks("a") == ("600", None, 50)
+
+        def stood() -> list[int]:
+            return [
+                effective_priority(one.item) for one in log.glimpses if one.item["metadata"]["name"] == "a"
+            ]
+
+        await eventually(lambda: stood()[-1] == 650, 60)
+        assert list(dict.fromkeys(stood())) == [50, 1000, 600, 700, 650]
 
 
 @pytest.mark.parametrize("priority", [None, 0])

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from fairlead_contracts.base.instants import SECOND
-from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY, SUBMISSION
+from fairlead_contracts.frontend.marks import BASE_PRIORITY, LEVEL_WRITER, SUBMISSION
 from fairlead_contracts.messages.state import JobShape, JobState, Outcome, Phase, encode_state
 from fairlead_kube.kinds.objects import LabelSelector, PartialObject, instant
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
@@ -403,10 +403,19 @@ def test_a_queue_that_does_not_take_the_namespace_holds(
         assert [one.phase for one in moved] == ([Phase.WAITING] if selector is not None else [])
 
 
-def test_the_base_is_what_was_noted_before_a_level_was_written() -> None:
-    for noted, base in (("50", 50), (NO_PRIORITY, 0), ("?", 700)):
-        job = job_of(raw(metadata__annotations={BASE_PRIORITY: noted}, spec__priority=700))
-        assert (job.base, job.level) == (base, 700)
+@pytest.mark.parametrize(("writer", "base", "told"), [(LEVEL_WRITER, 50, []), ("kueue", 700, ["50"])])
+def test_the_base_is_what_an_admitter_noted_and_who_else_notes_one_is_told(
+    writer: str, base: int, told: list[str]
+) -> None:
+    """See `found_priority`, which has the rule."""
+    note: KubeObject = {"f:metadata": {"f:annotations": {f"f:{BASE_PRIORITY}": {}}}}
+    written = {"manager": writer, "operation": "Update", "fieldsV1": note | {"f:spec": {"f:priority": {}}}}
+    annotations = {BASE_PRIORITY: "50"}
+    item = raw(metadata__annotations=annotations, metadata__managedFields=[written], spec__priority=700)
+    job = job_of(item)
+    assert (job.base, job.level) == (base, 700)
+    field = f"metadata.annotations[{BASE_PRIORITY}]"
+    assert [(fault.field, fault.value) for fault in job.faults] == [(field, value) for value in told]
 
 
 def test_a_boost_that_kueue_does_not_read_is_no_part_of_the_level() -> None:
@@ -421,36 +430,44 @@ def test_a_boost_that_kueue_does_not_read_is_no_part_of_the_level() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reference", "classes", "noted", "base", "requested"),
+    ("reference", "classes", "requested", "told"),
     [
-        (None, {}, None, 9, None),
-        (None, {}, "4", 4, None),
+        (None, {}, None, []),
+        (
+            {"kind": "WorkloadPriorityClass", "name": "high"},
+            {("WorkloadPriorityClass", "high"): 9},
+            "high",
+            [],
+        ),
         (
             {"kind": "WorkloadPriorityClass", "name": "high"},
             {("WorkloadPriorityClass", "high"): 3},
-            "4",
-            3,
             "high",
+            ["this number moves no job. Set it to 3, as WorkloadPriorityClass high says"],
         ),
-        ({"kind": "PriorityClass", "name": "high"}, {("PriorityClass", "high"): 2}, "4", 2, None),
-        ({"kind": "WorkloadPriorityClass", "name": "gone"}, {}, "4", 4, "gone"),
-        ({"kind": "WorkloadPriorityClass", "name": "gone"}, {}, None, 9, "gone"),
+        (
+            {"kind": "PriorityClass", "name": "high"},
+            {("PriorityClass", "high"): 2},
+            None,
+            ["this number moves no job. Set it to 2, as PriorityClass high says"],
+        ),
+        ({"kind": "WorkloadPriorityClass", "name": "gone"}, {}, "gone", []),
     ],
 )
-def test_the_base_is_never_read_back_where_something_else_tells_it(
+def test_the_base_is_what_a_boost_is_added_to_and_who_set_it_beside_its_class_is_told(
     reference: dict[str, str] | None,
     classes: dict[tuple[Any, str], int],
-    noted: str | None,
-    base: int,
     requested: str | None,
+    told: list[str],
 ) -> None:
     view = a_view()
     for (kind, name), value in classes.items():
         view.class_value(kind, Key("", name), value)
-    annotations = {} if noted is None else {"fairlead.dev/base-priority": noted}
-    item = raw(metadata__annotations=annotations, spec__priority=9, spec__priorityClassRef=reference)
-    job = job_of(item, view)
-    assert (job.base, job.requested_class) == (base, requested)
+    job = job_of(raw(spec__priority=9, spec__priorityClassRef=reference), view)
+    assert (job.base, job.requested_class) == (9, requested)
+    assert [(one.field, one.value, one.remedy) for one in job.faults] == [
+        ("spec.priority", "9", remedy) for remedy in told
+    ]
 
 
 def test_v1beta1_names_its_class_in_other_words() -> None:
@@ -461,7 +478,7 @@ def test_v1beta1_names_its_class_in_other_words() -> None:
         spec__priorityClassName="high",
         spec__priorityClassSource="kueue.x-k8s.io/workloadpriorityclass",
     )
-    assert job_of(item, view).base == 3
+    assert "WorkloadPriorityClass high" in job_of(item, view).faults[0].remedy
 
 
 def an_owner(uid: str, **annotations: str) -> PartialObject:

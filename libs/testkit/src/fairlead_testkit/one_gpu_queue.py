@@ -6,8 +6,8 @@ from typing import Self
 import msgspec
 
 from fairlead_contracts.base.instants import from_datetime
-from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_kube.kinds.workloads import Workload, found_priority
 from fairlead_testkit.builders import a_job
 from fairlead_testkit.kubelab import KubeLab, KubeObject, things
 from fairlead_testkit.namespace_fixture import QUEUE, WORKLOADS, NamespaceFixture
@@ -53,6 +53,7 @@ class OneGpuQueue(NamespaceFixture):
         meta, annotations = item["metadata"], item["metadata"].get("annotations") or {}
         priority = item["spec"].get("priority", 0)
         created = from_datetime(datetime.fromisoformat(meta["creationTimestamp"]))
+        found = found_priority(msgspec.convert(item, Workload))
         done, runs = things.condition(item, "Finished"), things.condition(item, "QuotaReserved")
         job = a_job(
             meta["name"],
@@ -63,7 +64,7 @@ class OneGpuQueue(NamespaceFixture):
             submitted=created,
             queue_time=created,
             phase=Phase.ENDED if done else Phase.RUNNING if runs else Phase.WAITING,
-            base=int(str(annotations.get(BASE_PRIORITY, priority)).replace(NO_PRIORITY, "0")),
+            base=priority if found is msgspec.UNSET else found or 0,
             level=priority + int(annotations.get(things.PRIORITY_BOOST, "0")),
         )
         return msgspec.structs.replace(job, **changes)

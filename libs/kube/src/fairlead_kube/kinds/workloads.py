@@ -1,9 +1,13 @@
 """Kueue's Workload, v1beta2 and v1beta1 in one shape. Paths and versions: Kueue 0.19, `apis/kueue/v1beta2`."""
 
+from collections.abc import Callable
+
 import msgspec
 
+from fairlead_contracts.frontend.marks import BASE_PRIORITY, LEVEL_WRITER, NO_PRIORITY
 from fairlead_kube.kinds.objects import Condition, KubeStruct, ObjectMeta, RawAmounts, condition, holds
 from fairlead_kube.kinds.pods import PodTemplate
+from fairlead_kube.kinds.quantities import int32
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 """The annotation that Kueue adds to `spec.priority`: an int32 as text; needs the gate PriorityBoost (0.17)."""
@@ -22,6 +26,7 @@ class OwnedAnnotations(KubeStruct, frozen=True, kw_only=True):
     """The annotations, of those that matter here, that one manager owns."""
 
     boost: object = msgspec.field(name=f"f:{PRIORITY_BOOST}", default=None)
+    base: object = msgspec.field(name=f"f:{BASE_PRIORITY}", default=None)
 
 
 class OwnedMetadata(KubeStruct, frozen=True, kw_only=True):
@@ -188,28 +193,61 @@ class Workload(KubeStruct, frozen=True, kw_only=True):
 
 
 def lever_owner(metadata: WorkloadMeta) -> str:
-    """The manager that wrote the boost last; without a boost, the priority. Empty where the API server does not say.
-
-    Kueue's own writes to the status own the annotations, too, without having written any.
-    """
+    """The manager that wrote the boost last; without a boost, the priority. Empty where the API server does not say."""
     boosted = metadata.annotation(PRIORITY_BOOST) is not None
-    managers = [
+    return next(iter(_owners(metadata, _boost if boosted else _priority)), "")
+
+
+def found_priority(workload: Workload) -> int | msgspec.UnsetType | None:
+    """The priority that an admitter found before it wrote a level there, None for none; UNSET where none was written.
+
+    Whoever may write a Workload, or has a controller copy annotations to it, can write the note of it. So the note
+    counts only where the API server says that an admitter wrote the priority, and nobody else the note. Where somebody
+    else did, what was found is lost: it is 0 then, the least that anybody has, as nobody shall have a priority by a note.
+    """
+    metadata = workload.metadata
+    noted = metadata.annotation(BASE_PRIORITY)
+    if noted is None or LEVEL_WRITER not in _owners(metadata, _priority):
+        return msgspec.UNSET
+    if forged_priority(metadata) is not None:
+        return 0
+    return None if noted == NO_PRIORITY else int32(noted) or 0
+
+
+def forged_priority(metadata: WorkloadMeta) -> str | None:
+    """The note of a priority that an admitter found, where somebody else wrote it; None for none."""
+    noted = metadata.annotation(BASE_PRIORITY)
+    noters = [] if noted is None else _owners(metadata, _base)
+    return noted if noters and LEVEL_WRITER not in noters else None
+
+
+def _owners(metadata: WorkloadMeta, field: Callable[[OwnedFields], object]) -> list[str]:
+    """The managers that own a field, those first that updated it.
+
+    One that updates a field takes it from all others but those that apply the same value. Kueue's own writes to the status
+    own all annotations, without having written any.
+    """
+    owners = [
         one
         for one in metadata.managed_fields or ()
-        if not one.subresource and _owns_lever(one.fields, boosted=boosted)
+        if not one.subresource and one.fields is not None and field(one.fields) is not None
     ]
-    # One that updates a field takes it from all others but those that apply the same value.
-    managers.sort(key=lambda one: one.operation != _UPDATE)
-    return managers[0].manager if managers else ""
+    owners.sort(key=lambda one: one.operation != _UPDATE)
+    return [one.manager for one in owners]
 
 
-def _owns_lever(fields: OwnedFields | None, *, boosted: bool) -> bool:
-    if fields is None:
-        return False
-    if not boosted:
-        return fields.spec is not None and fields.spec.priority is not None
-    annotations = fields.metadata.annotations if fields.metadata is not None else None
-    return annotations is not None and annotations.boost is not None
+def _priority(fields: OwnedFields) -> object:
+    return None if fields.spec is None else fields.spec.priority
+
+
+def _boost(fields: OwnedFields) -> object:
+    annotations = None if fields.metadata is None else fields.metadata.annotations
+    return None if annotations is None else annotations.boost
+
+
+def _base(fields: OwnedFields) -> object:
+    annotations = None if fields.metadata is None else fields.metadata.annotations
+    return None if annotations is None else annotations.base
 
 
 class PriorityClass(KubeStruct, frozen=True, kw_only=True):

@@ -11,13 +11,19 @@ import msgspec
 from fairlead_bus.facts.event_diff import LastEviction, RunEnd
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.base.instants import SECOND, Micros
-from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.state import Fault, JobShape, Outcome
 from fairlead_kube.kinds.demand import pod_count, workload_charges, workload_demand
 from fairlead_kube.kinds.objects import Condition, ObjectMeta, PartialObject, instant
 from fairlead_kube.kinds.quantities import int32
 from fairlead_kube.kinds.queues import MOST_COVERED
-from fairlead_kube.kinds.workloads import PRIORITY_BOOST, PodSetAssignment, Workload, lever_owner
+from fairlead_kube.kinds.workloads import (
+    PRIORITY_BOOST,
+    PodSetAssignment,
+    Workload,
+    forged_priority,
+    found_priority,
+    lever_owner,
+)
 from fairlead_watcher.objects.equivalence import equivalence
 from fairlead_watcher.objects.metadata import NO_WORDS, MetadataWords, merged, words_of
 from fairlead_watcher.objects.refused_flavors import RefusedFlavors, refused_flavors
@@ -99,8 +105,10 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     boost: int = 0
     levelled_by: str = ""
     """The field manager that wrote the boost, or the priority in its place, while it is queued; see `lever_owner`."""
-    noted_base: int | None = None
-    """The Workload's priority before we wrote one; None where none is noted."""
+    base: int = 0
+    """The Workload's priority, or what that was before we wrote one; see `found_priority`."""
+    forged_base: str = ""
+    """A note of the latter that somebody else wrote."""
     class_kind: str = ""
     class_name: str = ""
     demand: dict[str, int] = {}
@@ -171,7 +179,8 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         priority=spec.priority or 0,
         boost=int32(metadata.annotation(PRIORITY_BOOST)) or 0,
         levelled_by="" if run or end else lever_owner(metadata),
-        noted_base=_noted_base(metadata),
+        base=_base(workload),
+        forged_base=_shortened(forged_priority(metadata) or ""),
         class_kind=reference.kind if reference else "",
         class_name=reference.name if reference else "",
         demand=demand,
@@ -193,9 +202,9 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
     )
 
 
-def _noted_base(metadata: ObjectMeta) -> int | None:
-    noted = metadata.annotation(BASE_PRIORITY)
-    return 0 if noted == NO_PRIORITY else int32(noted)
+def _base(workload: Workload) -> int:
+    found = found_priority(workload)
+    return (workload.spec.priority if found is msgspec.UNSET else found) or 0
 
 
 def owner_facts(owner: PartialObject) -> OwnerFacts:

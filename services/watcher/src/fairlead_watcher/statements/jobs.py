@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units
-from fairlead_contracts.frontend.marks import CARRIES, SUBMISSION, TRACEPARENT
+from fairlead_contracts.frontend.marks import BASE_PRIORITY, CARRIES, SUBMISSION, TRACEPARENT
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.objects.class_request import AnnotationSource, ClassRequest, class_request_in
@@ -55,7 +55,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         queue_time=facts.queue_time,
         level=_level(facts, around),
         levelled_by=facts.levelled_by,
-        base=_base(facts, around),
+        base=facts.base,
         pods=facts.pods,
         shapes=tuple(facts.shapes),
         equivalence=facts.equivalence,
@@ -78,7 +78,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         said=facts.said,
         flavorless=(hold is None and _is_passed_by(facts, demand, view)) or msgspec.UNSET,
         held_by=hold.why if hold else "",
-        faults=tuple(_faults(class_request, words, hold)),
+        faults=(*_faults(class_request, words, hold), *_priority_faults(facts, around)),
         carries=words.annotations.get(CARRIES),
         traceparent=words.annotations.get(TRACEPARENT),
     )
@@ -146,14 +146,6 @@ def _ends_by(facts: WorkloadFacts) -> Micros | None:
     return facts.run.admitted + facts.run_limit
 
 
-def _base(facts: WorkloadFacts, around: WorkloadContext) -> int:
-    """The base priority: the class's, else the noted one, else what stands, as we may have written that."""
-    value = around.class_value(facts.class_kind, facts.class_name) if facts.class_name else None
-    if value is not None:
-        return value
-    return facts.priority if facts.noted_base is None else facts.noted_base
-
-
 def _class_name(facts: WorkloadFacts) -> str | None:
     return facts.class_name if facts.class_name and facts.class_kind == WORKLOAD_PRIORITY_CLASS else None
 
@@ -198,4 +190,19 @@ def _faults(class_request: ClassRequest, words: MetadataWords, hold: Hold | None
         remedy = f"keep labels and annotations few, and values below {LONGEST_VALUE} characters"
         value = f"{words.left_out} entries were left out"
         faults.append(Fault(field="metadata", value=value, remedy=remedy))
+    return faults
+
+
+def _priority_faults(facts: WorkloadFacts, around: WorkloadContext) -> list[Fault]:
+    """The faults of who gave the job a priority that nobody granted."""
+    faults: list[Fault] = []
+    value = around.class_value(facts.class_kind, facts.class_name) if facts.class_name else None
+    if value is not None and facts.base != value:
+        remedy = f"this number moves no job. Set it to {value}, as {facts.class_kind} {facts.class_name} says"
+        faults.append(Fault(field="spec.priority", value=str(facts.base), remedy=remedy))
+    if facts.forged_base:
+        remedy = "this value moves no job: only Fairlead writes this annotation. Take it off"
+        faults.append(
+            Fault(field=f"metadata.annotations[{BASE_PRIORITY}]", value=facts.forged_base, remedy=remedy)
+        )
     return faults

@@ -2,7 +2,8 @@
 
 Kueue orders by the effective priority, `spec.priority` plus the boost (Kueue KEP-7990). So the boost of a level is
 level - base, and no annotation at all where they are equal. Where the gate PriorityBoost is off, `spec.priority` is
-the level, and the base is noted in an annotation at the first write: it is never read back from what we wrote.
+the level, and the base is noted in an annotation at the first write: it is never read back from what we wrote. What
+of that note is believed: `found_priority`.
 """
 
 from collections import OrderedDict
@@ -25,7 +26,7 @@ from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_kube.errors import InternalError
 from fairlead_kube.kinds.quantities import HIGHEST_INT32, LOWEST_INT32, int32
-from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload, found_priority
 
 _REMEMBERED = 4096
 
@@ -52,7 +53,7 @@ class KueueLevels:
         self._calls = calls
         self._lever = lever
         self._outage = outage
-        self._last_written: OrderedDict[str, int] = OrderedDict()
+        self._last_written: OrderedDict[str, tuple[LeverName, int]] = OrderedDict()
         """The level last written, by uid: where the same is asked for again, somebody may have overwritten it."""
         self._without_priority: OrderedDict[str, bool] = OrderedDict()
         """Whether a Workload had no priority before we wrote one, by uid; noted for base 0 alone."""
@@ -81,26 +82,31 @@ class KueueLevels:
             raise FrontendForbiddenError(f"cluster {job.cluster} is not cleared any more")
         if not (_is_int32(level - job.base) and _is_int32(level)):
             raise FrontendRefusedError(f"{job.scope}/{job.id}: no boost leads from {job.base} to {level}")
-        if self._last_written.get(job.uid) == level:
+        if self._last_written.get(job.uid) == (lever, level):
             workload = await self._calls.look(job.scope, job.id, job.uid)
             if workload is None or _has_level(workload, level, lever):
-                return self._confirmation(job, level, workload, stood=True)
+                return self._confirmation(job, level, lever, workload, stood=True)
         try:
             workload = await self._patch_level(job, level, lever)
         except FrontendDownError as error:
             if isinstance(error.__cause__, InternalError):
                 self._outage()
             raise
-        return self._confirmation(job, level, workload, stood=False)
+        return self._confirmation(job, level, lever, workload, stood=False)
 
     async def _patch_level(self, job: JobState, level: int, lever: LeverName) -> Workload | None:
         if lever == "priority":
             return await self._patch_priority(job, level)
+        by, _ = self._last_written.get(job.uid, ("priority", 0))
+        if by == "priority" and job.level != job.base != level:
+            # It may be a priority of the other lever: a boost on top of it would lift the job above its level.
+            workload = await self._calls.look(job.scope, job.id, job.uid)
+            return workload and await self._patch_boost_of(job, level, workload)
         marks = {PRIORITY_BOOST: boost(level - job.base)}
         workload = await self._calls.patch(job.scope, job.id, job.uid, annotations=marks)
         if workload is None or effective_priority(workload) == level:
             return workload
-        return await self._patch_corrected_boost(job, level, workload)
+        return await self._patch_boost_of(job, level, workload)
 
     async def _patch_priority(self, job: JobState, level: int) -> Workload | None:
         without_priority = await self._had_no_priority(job)
@@ -120,28 +126,22 @@ class KueueLevels:
             workload = await self._calls.look(job.scope, job.id, job.uid)
             known = False
             if workload is not None:
-                noted = noted_priority(workload)
-                known = (workload.spec.priority if noted is msgspec.UNSET else noted) is None
+                found = found_priority(workload)
+                known = (workload.spec.priority if found is msgspec.UNSET else found) is None
             _remember(self._without_priority, job.uid, known)
         return known
 
-    async def _patch_corrected_boost(self, job: JobState, level: int, workload: Workload) -> Workload | None:
-        """Patches the boost where the priority is not the base: by the other lever before, or by somebody's edit."""
-        noted = noted_priority(workload)
-        if noted is not msgspec.UNSET:
-            marks = {PRIORITY_BOOST: boost(level - (noted or 0)), BASE_PRIORITY: None}
-            return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=noted)
-        if level == job.base:
-            raise FrontendRefusedError(
-                f"{job.scope}/{job.id}: its priority {workload.spec.priority} was set by somebody else; "
-                f"its class gives it {job.base}"
-            )
-        # With this lever we never write the priority: what stands there is what the boost is added to.
-        marks = {PRIORITY_BOOST: boost(level - (workload.spec.priority or 0))}
-        return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks)
+    async def _patch_boost_of(self, job: JobState, level: int, workload: Workload) -> Workload | None:
+        """Patches the boost by the priority that stands there; one of the other lever is taken back on the way."""
+        found = found_priority(workload)
+        standing = workload.spec.priority if found is msgspec.UNSET else found
+        # Without a level nothing is left on it, whatever somebody made of its priority meanwhile.
+        amount = 0 if level == job.base else level - (standing or 0)
+        marks = {PRIORITY_BOOST: boost(amount), BASE_PRIORITY: None}
+        return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=found)
 
     def _confirmation(
-        self, job: JobState, level: int, workload: Workload | None, *, stood: bool
+        self, job: JobState, level: int, lever: LeverName, workload: Workload | None, *, stood: bool
     ) -> Landed | None:
         phase = Phase.WAITING if job.phase is Phase.HELD else job.phase
         if workload is None or phase_of(workload) is not phase:
@@ -149,7 +149,7 @@ class KueueLevels:
             return None
         if effective_priority(workload) != level:
             raise FrontendRefusedError(f"{job.scope}/{job.id}: stands at {effective_priority(workload)}")
-        _remember(self._last_written, job.uid, level)
+        _remember(self._last_written, job.uid, (lever, level))
         return Landed(mark=workload.metadata.resource_version, stood=stood)
 
 
@@ -167,15 +167,6 @@ def _has_level(workload: Workload, level: int, lever: LeverName) -> bool:
     """Whether the Workload has the level by that lever. Where priorities alone are read, no boost may be left on it."""
     by_boost = workload.metadata.annotation(PRIORITY_BOOST) is not None
     return effective_priority(workload) == level and not (by_boost and lever == "priority")
-
-
-def noted_priority(workload: Workload) -> int | msgspec.UnsetType | None:
-    """The priority that we found when we first wrote to it, None for none at all; UNSET where we never did."""
-    text = workload.metadata.annotation(BASE_PRIORITY)
-    if text == NO_PRIORITY:
-        return None
-    noted = int32(text)
-    return msgspec.UNSET if noted is None else noted
 
 
 def _remember[T](known: OrderedDict[str, T], uid: str, value: T) -> None:

@@ -10,11 +10,10 @@ import msgspec
 
 from fairlead_admitter.errors import AdmitterError, FrontendBalkedError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
-from fairlead_admitter.frontends.kueue.levels import noted_priority
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_kube.kinds.objects import PartialObject
-from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
+from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload, found_priority
 
 _MARKS: Mapping[LeverName | None, frozenset[str]] = {
     None: frozenset({BASE_PRIORITY, PRIORITY_BOOST}),
@@ -91,7 +90,7 @@ class KueueSweep:
             meta.name,
             meta.uid,
             annotations=dict.fromkeys(marks),
-            priority=noted_priority(workload) if BASE_PRIORITY in marks else msgspec.UNSET,
+            priority=found_priority(workload) if BASE_PRIORITY in marks else msgspec.UNSET,
         )
         return True
 
