@@ -7,13 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_testkit.admissions import full_queue
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.command import fairlead
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
-from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture, effective_priority
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -24,9 +25,12 @@ BAD = {
     "too-large": "LargerThanQuota",
     "odd": "LargerThanQuota",
     "lifted": "ForeignBoost",
+    "forged": "BadAnnotation",
+    "self-set": "ForeignPriority",
 }
-
-
+HIGHEST = 2**31 - 1
+TOP = 1_000_001
+"""Above every level of the last class, where the cluster names none of the policy's classes."""
 MADE_UP = 18_000
 
 
@@ -41,6 +45,10 @@ def plant(fixture: NamespaceFixture) -> None:
     fixture.workload("team-a", "too-large", 500)
     # In the first seconds of a lead, in which it could be the leader's before.
     fixture.workload("team-a", "lifted", annotations={PRIORITY_BOOST: "70"})
+    fixture.workload("team-a", "forged", annotations={BASE_PRIORITY: "2000000000"})
+    name = fixture.named("class")
+    fixture.priority_class(name, 5)
+    fixture.workload("team-a", "self-set", priority_class=name, priority=HIGHEST)
     nowhere = things.workload("nowhere", fixture.namespaces["team-a"], "no-such-queue", {GPU: 1})
     fixture.lab.api.create(nowhere)
     # Of all that it asks for, the event would be larger than NATS takes (1 MiB). Without the server's word on who wrote
@@ -59,6 +67,20 @@ def doctors_finding(lab: KubeLab, folder: Path) -> Mapping[str, str]:
         one for one in msgspec.json.decode(told.stdout)["findings"] if one["name"] == "job-too-many-resources"
     ]
     return dict(found)
+
+
+def check(notes: Mapping[str, str]) -> None:
+    """Each note says what was found."""
+    assert "wdrf.x-k8s.io/priority-override" in notes["override-words"]
+    assert "very" in notes["override-words"]
+    assert "no-such-queue" in notes["nowhere"]
+    assert "500" in notes["too-large"]
+    assert '"70"' in notes["lifted"]
+    assert f"{MADE_UP} resources" in notes["odd"]
+    assert BASE_PRIORITY in notes["forged"]
+    assert "2000000000" in notes["forged"]
+    assert notes["self-set"].startswith(f'spec.priority: found "{HIGHEST}"')
+    assert "fairlead approve" in notes["urgent-taken"] or "grant" in notes["urgent-taken"]
 
 
 async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
@@ -88,23 +110,24 @@ async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
                 for event in events_of(kube_lab, namespace)
                 if event["reason"] in BAD.values()
             }
-            assert "wdrf.x-k8s.io/priority-override" in notes["override-words"]
-            assert "very" in notes["override-words"]
-            assert "no-such-queue" in notes["nowhere"]
-            assert "500" in notes["too-large"]
-            assert '"70"' in notes["lifted"]
-            assert f"{MADE_UP} resources" in notes["odd"]
+            check(notes)
             finding = await asyncio.to_thread(doctors_finding, kube_lab, tmp_path)
             assert finding["subject"] == f"Workload/{namespace}/odd"
             assert len(finding["what"]) < 1000
-            assert "fairlead approve" in notes["urgent-taken"] or "grant" in notes["urgent-taken"]
             # Those that are wrong in their words alone run all the same, and so does everybody else's.
             fixture.workload("team-b", "good")
             fixture.finish("keeper", "keeper")
             log.wait(3)
-            for more in (4, 5):
+            for more in (4, 5, 6, 7):
                 fixture.finish(
                     *next((fixture.tenant_of(item), name) for name, item in fixture.admitted().items())
                 )
                 log.wait(more)
-        assert sorted(log.admitted) == ["good", "keeper", "lifted", "override-words", "urgent-taken"]
+        assert sorted(log.admitted) == sorted(
+            ["forged", "good", "keeper", "lifted", "override-words", "self-set", "urgent-taken"]
+        )
+        stood = [
+            effective_priority(one.item) for one in log.glimpses if one.item["metadata"]["name"] == "self-set"
+        ]
+        # Neither above the level nor, for a moment, above what it gave itself.
+        assert {HIGHEST} != {*stood} <= {HIGHEST, *range(TOP)}

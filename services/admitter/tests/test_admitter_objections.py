@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
-from fairlead_admitter.frontends.kueue.events import KueueObjections, event_name
+from fairlead_admitter.frontends.kueue.events import KueueObjections, event_name, objection_to_boost
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.report.event_recorder import (
     PAUSE_SECONDS,
@@ -16,6 +16,7 @@ from fairlead_admitter.report.event_recorder import (
 )
 from fairlead_admitter.report.objections import Objection, Reason, objections_to
 from fairlead_contracts.base.instants import Micros, from_seconds
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import ClassState, Fault, JobState, Phase
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_kube.kinds.core import ObjectReference
@@ -126,15 +127,18 @@ def test_a_job_larger_than_all_quotas_is_told() -> None:
 class FakeEventSink:
     """Hears objections; may be out of order."""
 
-    objection_to_level = staticmethod(KueueObjections.objection_to_level)
     reason_of = staticmethod(KueueObjections.reason_of)
 
     def __init__(self) -> None:
+        self.lever: LeverName = "boost"
         self.heard: list[tuple[str, Objection]] = []
         self.trouble: Exception | None = None
         self.forbidden: set[str] = set()
         """Scopes in which nothing may be said."""
         self.refusals = 0
+
+    def objection_to_level(self, level: int, lift: int) -> Objection:
+        return objection_to_boost(level, lift, lever=self.lever)
 
     async def object_to(self, job: JobState, objection: Objection) -> None:
         if job.scope in self.forbidden:
@@ -192,16 +196,31 @@ async def test_an_objection_is_said_once_as_long_as_it_stands() -> None:
     assert await stage.look(REPEAT_SECONDS) == ["job-1"]
 
 
-async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_written_over() -> None:
-    plain = a_job()
-    stage = TimedRecorder(plain, a_job("untouched"))
-    stage.foreign = {plain.uid: 500, "not-queued": 7, "team-a/untouched": 0}
+@pytest.mark.parametrize(
+    ("lever", "field", "value"),
+    [
+        ("boost", "metadata.annotations[kueue.x-k8s.io/priority-boost]", "480"),
+        ("priority", "spec.priority with metadata.annotations[kueue.x-k8s.io/priority-boost]", "500"),
+    ],
+)
+async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_written_over(
+    lever: LeverName, field: str, value: str
+) -> None:
+    plain = a_job(base=20)
+    queue = a_queue(bands_by_class=True)
+    stage = TimedRecorder(plain, a_job("untouched"), a_job("edited", base=7))
+    stage.facts.apply({"queue": queue})
+    stage.listener.lever = lever
+    stage.foreign = {plain.uid: 500, "not-queued": 7, "team-a/untouched": 0, "team-a/edited": 7}
     assert await stage.look() == ["job-1"]
     assert await stage.look() == []
     [(_, objection)] = stage.listener.heard
-    assert (objection.reason, objection.value) == (Reason.FOREIGN_BOOST, "500")
-    assert "priority-boost" in objection.note
-    assert "Fairlead orders the queue by this annotation" in objection.note
+    assert (objection.reason, objection.field, objection.value) == (Reason.FOREIGN_BOOST, field, value)
+
+
+def test_a_priority_that_its_class_does_not_give_is_told_as_one() -> None:
+    fault = Fault(field="spec.priority", value="500", remedy="set it to 5")
+    assert reasons(a_job(faults=[fault])) == [Reason.FOREIGN_PRIORITY]
 
 
 async def test_another_cause_or_another_value_is_said_too() -> None:

@@ -110,7 +110,7 @@ def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Fron
         levels=KueueLevels(calls, lever, outage=prober.doubt),
         jobs=_jobs(client, settings, watch),
         sweep=KueueSweep(KueueCalls(sweeper), watch.facts.queue_behind, watch.facts.queues),
-        objections=KueueObjections(_with_own_writes(client, _EVENTS_QPS, _EVENTS_BURST), calls),
+        objections=KueueObjections(_with_own_writes(client, _EVENTS_QPS, _EVENTS_BURST), calls, lever),
         lever=prober,
     )
 

@@ -65,8 +65,8 @@ class EventSink(Protocol):
             AdmitterError: the frontend takes no objection just now.
         """
 
-    def objection_to_level(self, lift: int) -> Objection:
-        """The objection to a level that somebody else gave to a job."""
+    def objection_to_level(self, level: int, lift: int) -> Objection:
+        """The objection to a level that somebody else gave to a job, so far above the one that it has of its own."""
 
     def reason_of(self, fault: Fault) -> Reason:
         """The reason of the objection that a fault is."""
@@ -206,7 +206,7 @@ class EventRecorder:
         for uid, level in self._foreign().items():
             known = self._judged.get(uid)
             if known is not None and (lift := level - self._facts.unsteered(known[0])):
-                yield uid, self._sink.objection_to_level(lift)
+                yield uid, self._sink.objection_to_level(level, lift)
 
     async def _say(self, job: JobState, objection: Objection) -> bool:
         """Says one objection; returns whether more can be said just now."""

@@ -22,6 +22,7 @@ class Reason(enum.StrEnum):
     CLASS_NOT_GRANTED = "ClassNotGranted"
     OVERRIDE_NOT_GRANTED = "OverrideNotGranted"
     FOREIGN_BOOST = "ForeignBoost"
+    FOREIGN_PRIORITY = "ForeignPriority"
     BAD_ANNOTATION = "BadAnnotation"
     UNREADABLE = "Unreadable"
     NO_SUCH_QUEUE = "NoSuchQueue"

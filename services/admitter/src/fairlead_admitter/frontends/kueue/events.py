@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from fairlead_admitter.frontends.kueue.calls import KueueCalls, telling
 from fairlead_admitter.report.objections import Objection, Reason
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import Fault, JobState
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import AlreadyExistsError
@@ -18,9 +19,10 @@ from fairlead_kube.kinds.resources import EVENTS
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
 
 _QUEUE_FIELD = "spec.queueName"
+_PRIORITY_FIELD = "spec.priority"
 _DEMAND_FIELD = "spec.podSets "
-"""Beginning of the fields that the watcher names in faults of a demand: a queue that isn't there, and more than there
-ever is of a resource."""
+"""Fields that the watcher names in faults: of a queue that isn't there, of a priority that no class gave, and the
+beginning of those of a demand for more than there ever is of a resource."""
 _COMPONENT = "fairlead-admitter"
 _LONGEST_MESSAGE = 1024
 _DIGEST_BYTES = 8
@@ -33,32 +35,34 @@ class KueueObjections:
     Args:
         client: the cluster's client, with writes of its own to spend.
         calls: reads Workloads.
+        lever: the one that levels are written by.
         clock: seconds since the epoch.
     """
 
     def __init__(
-        self, client: KubeClient, calls: KueueCalls, *, clock: Callable[[], float] = time.time
+        self,
+        client: KubeClient,
+        calls: KueueCalls,
+        lever: Callable[[], LeverName | None],
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._calls = calls
+        self._lever = lever
         self._clock = clock
 
-    @staticmethod
-    def objection_to_level(lift: int) -> Objection:
+    def objection_to_level(self, level: int, lift: int) -> Objection:
         """The objection to a level that somebody else gave to a job; see EventSink."""
-        return Objection(
-            reason=Reason.FOREIGN_BOOST,
-            field=f"metadata.annotations[{PRIORITY_BOOST}]",
-            value=str(lift),
-            remedy="this value moves no job: Fairlead orders the queue by this annotation, and replaces or removes a value "
-            "that would change the order. Ask for a class to go first",
-        )
+        return objection_to_boost(level, lift, lever=self._lever())
 
     @staticmethod
     def reason_of(fault: Fault) -> Reason:
         """The reason of the objection that a fault is; see EventSink."""
         if fault.field == _QUEUE_FIELD:
             return Reason.NO_SUCH_QUEUE
+        if fault.field == _PRIORITY_FIELD:
+            return Reason.FOREIGN_PRIORITY
         if fault.field.startswith(_DEMAND_FIELD):
             return Reason.LARGER_THAN_QUOTA
         return Reason.BAD_ANNOTATION if "annotations" in fault.field else Reason.UNREADABLE
@@ -95,6 +99,23 @@ class KueueObjections:
             "reportingComponent": _COMPONENT,
             "reportingInstance": "",
         }
+
+
+def objection_to_boost(level: int, lift: int, *, lever: LeverName | None) -> Objection:
+    """The objection to a boost that somebody else wrote: a priority of somebody else's is the job's own.
+
+    Beside a priority of ours the boost is known with that alone.
+    """
+    field, value = f"metadata.annotations[{PRIORITY_BOOST}]", lift
+    if lever == "priority":
+        field, value = f"spec.priority with {field}", level
+    return Objection(
+        reason=Reason.FOREIGN_BOOST,
+        field=field,
+        value=str(value),
+        remedy="this value moves no job: Fairlead orders the queue by it, and replaces or removes a value that would "
+        "change the order. Ask for a class to go first",
+    )
 
 
 def event_name(involved: ObjectReference, objection: Objection) -> str:
