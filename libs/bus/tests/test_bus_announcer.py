@@ -51,7 +51,7 @@ def value_of(state: State | None) -> int | None:
     return state.value if isinstance(state, ClassState) else None
 
 
-def story(step: StateChange) -> Iterable[Outgoing]:
+def events_between(step: StateChange) -> Iterable[Outgoing]:
     before, after = value_of(step.before), value_of(step.after)
     if before != after:
         name = subjects.parse_state(step.subject).name
@@ -103,7 +103,7 @@ class LedAnnouncer:
             next_rev=lambda: next(revs),
             clock=lambda: 7,
             endpoints=self.endpoints,
-            story=story,
+            events_between=events_between,
             missing=lambda: self.missing,
         )
 

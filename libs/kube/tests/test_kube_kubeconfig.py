@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_kube.client import connect
-from fairlead_kube.connection.credentials import Fixed, TokenFile, sign_in, tls_context
+from fairlead_kube.connection.credentials import FixedCredentials, TokenFile, sign_in, tls_context
 from fairlead_kube.connection.kubeconfig import (
     Access,
     contexts,
@@ -166,7 +166,7 @@ async def test_users_sign_in_with_what_they_have(secret: str) -> None:
         (User(), None),
     ):
         way = sign_in(Access(cluster=cluster, user=user))
-        assert isinstance(way, Fixed)
+        assert isinstance(way, FixedCredentials)
         assert await way.authorization(renew=True) == expected
 
 

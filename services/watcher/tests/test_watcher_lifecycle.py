@@ -58,7 +58,7 @@ class EventDiffScene:
         self.chronicle = EventDiff(self.view, lambda: NOW, self.counted.append)
 
     def told(self, before: State | None, after: State | None) -> list[AnyEvent]:
-        outgoing = list(self.chronicle.story(StateChange("subject", before, after)))
+        outgoing = list(self.chronicle.between(StateChange("subject", before, after)))
         events = [EVENT.decode(one.payload) for one in outgoing]
         assert [one.msg_id for one in outgoing] == [event.id for event in events]
         assert {one.subject for one in outgoing} <= {subjects.event("team-a", "c1", "one")}

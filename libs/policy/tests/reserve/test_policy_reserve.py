@@ -7,7 +7,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Reserve
 from fairlead_policy.reserve.easy import reserve, reserves, timing_of
 from fairlead_policy.reserve.reservation import (
     BreakCause,
-    InPlace,
+    HeadInPlace,
     NoReservation,
     Pass,
     Promise,
@@ -51,7 +51,7 @@ def a_promise(uid: str = "head", shadow: int = 1_500) -> Promise:
     return Promise(uid=uid, job_class="normal", shadow=shadow, made=900, capacity=CAPACITY)
 
 
-IN_PLACE = ReservationState(in_place=InPlace("head", NOW - 10))
+IN_PLACE = ReservationState(in_place=HeadInPlace("head", NOW - 10))
 PROMISED = ReservationState(promise=a_promise())
 HEAD = job("head", 8)
 
@@ -63,7 +63,7 @@ def decided(scene: ReserveInputs, before: ReservationState = PROMISED) -> Reserv
 def test_a_promise_takes_a_head_that_was_in_front_for_a_reaction_time() -> None:
     found = decided(a_scene(HEAD), ReservationState())
     assert (found.promise, found.why_none) == (None, NoReservation.NOT_IN_PLACE)
-    assert found.standing.in_place == InPlace("head", NOW)
+    assert found.standing.in_place == HeadInPlace("head", NOW)
     assert found.wake == NOW + 10
     found = decided(a_scene(HEAD), IN_PLACE)
     assert found.promise is not None

@@ -86,7 +86,7 @@ async def _serve(
         endpoints=FrontendEndpoints(
             bus, settings.cluster, bridge, leadership, EpochFence(store.fence(), store.keep_fence)
         ),
-        story=EventDiff(NoMemory(), wall_clock, told).story,
+        events_between=EventDiff(NoMemory(), wall_clock, told).between,
         taken_over=traces.taken_over,
     )
     instruments.heard(observer.age)

@@ -107,7 +107,7 @@ class Parts:
             wake=led,
             next_rev=Revisions(wall_clock).next,
             clock=wall_clock,
-            story=EventDiff(self._view, wall_clock, self._told).story,
+            events_between=EventDiff(self._view, wall_clock, self._told).between,
             missing=self._sources.missing,
             taken_over=self._traces.taken_over,
         )

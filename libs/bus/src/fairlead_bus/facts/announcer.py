@@ -62,7 +62,7 @@ class StateChange(NamedTuple):
     after: State | None
 
 
-type Story = Callable[[StateChange], Iterable[Outgoing]]
+type EventsBetween = Callable[[StateChange], Iterable[Outgoing]]
 """Makes the events of a change of state. It is called again after a failure, so their ids must be the same then."""
 
 
@@ -92,7 +92,7 @@ class Announcer:
         next_rev: Callable[[], int],
         clock: Callable[[], Micros],
         endpoints: RequestEndpoints | None = None,
-        story: Story = lambda _: (),
+        events_between: EventsBetween = lambda _: (),
         missing: Callable[[], str | None] = lambda: None,
         published: Callable[[list[int]], None] = lambda _: None,
         taken_over: Callable[[Mapping[str, State]], None] = lambda _: None,
@@ -107,7 +107,7 @@ class Announcer:
             next_rev: a revision above all that were given: for the mark, for deletes and for unstamped statements.
             clock: the time now, for the mark.
             endpoints: opened and closed with the leadership.
-            story: the events between what NATS has and what is. They are acked before the state that hides
+            events_between: the events between what NATS has and what is. They are acked before the state that hides
                 the transition is sent, so that one is told even if this process dies in between. By default there are
                 none: of an owner that keeps an outbox of its own.
             missing: the reason for which not all there is was told. Without all, nothing is reconciled and no mark given.
@@ -118,7 +118,7 @@ class Announcer:
         self._bus, self._leadership, self._cluster, self._wake = bus, leadership, cluster, wake
         self._next_rev, self._clock = next_rev, clock
         self._endpoints: RequestEndpoints = endpoints or NoEndpoints()
-        self._story, self._missing = story, missing
+        self._events_between, self._missing = events_between, missing
         self._published, self._taken_over = published, taken_over
         self._repair = Repair(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
         self._publisher = Publisher(bus, acked=self._repair.foreign.wrote)
@@ -310,7 +310,7 @@ class Announcer:
             for subject in changed
         ]
         try:
-            news = [event for step in steps for event in self._story(step)]
+            news = [event for step in steps for event in self._events_between(step)]
             for event in (*outbox, *news):
                 await self._publish_event(event)
             if news:

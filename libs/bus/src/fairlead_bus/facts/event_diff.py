@@ -81,7 +81,7 @@ class EventDiff:
         self._clock = clock
         self._told = told
 
-    def story(self, step: StateChange) -> list[Outgoing]:
+    def between(self, step: StateChange) -> list[Outgoing]:
         """The events between the two statements, in order."""
         before = step.before if _is_one_job(step.before) else None
         after = step.after if _is_one_job(step.after) else None

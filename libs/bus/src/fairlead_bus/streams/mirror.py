@@ -36,7 +36,7 @@ ANEW_SECONDS = 5.0
 _KV_DELETES = frozenset({"DEL", "PURGE"})
 
 
-class Decodes[T](Protocol):
+class PayloadDecoder[T](Protocol):
     """Reads a payload: a contract's codec, or a reader of something else, such as the policy document."""
 
     def decode(self, payload: bytes) -> T:
@@ -73,7 +73,7 @@ class Mirror[T]:
         *,
         stream: str,
         filter: str,  # noqa: A002 - the word of NATS
-        codec: Decodes[T],
+        codec: PayloadDecoder[T],
         wake: asyncio.Event,
         stamp: Callable[[T], RevisionStamp] | None = None,
         belongs: Callable[[str, T, int], bool] = lambda _subject, _value, _seq: True,

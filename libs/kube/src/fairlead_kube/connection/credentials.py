@@ -20,7 +20,7 @@ REREAD_SECONDS = 60.0
 before it expires."""
 
 
-class SignsIn(Protocol):
+class CredentialSource(Protocol):
     """Giver of the value of the header `Authorization`."""
 
     async def authorization(self, *, renew: bool) -> str | None:
@@ -31,7 +31,7 @@ class SignsIn(Protocol):
         """
 
 
-class Fixed:
+class FixedCredentials:
     """A token or password that stands in the kubeconfig, or nothing (certificates)."""
 
     def __init__(self, value: str | None) -> None:
@@ -90,7 +90,7 @@ class AuthProvider:
         return token
 
 
-def sign_in(access: Access) -> SignsIn:
+def sign_in(access: Access) -> CredentialSource:
     """The way to sign in that the user of the kubeconfig describes, in the order of client-go.
 
     Raises:
@@ -100,15 +100,15 @@ def sign_in(access: Access) -> SignsIn:
     if user.token_file:
         return TokenFile(Path(user.token_file))
     if user.token:
-        return Fixed(f"Bearer {user.token}")
+        return FixedCredentials(f"Bearer {user.token}")
     if user.username and user.password:
         pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
-        return Fixed(f"Basic {pair}")
+        return FixedCredentials(f"Basic {pair}")
     if user.exec:
         return ExecPlugin(user.exec, access.cluster)
     if user.auth_provider:
         return AuthProvider(access)
-    return Fixed(None)
+    return FixedCredentials(None)
 
 
 def tls_context(access: Access) -> ssl.SSLContext:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 import aiohttp
 from yarl import URL
 
-from fairlead_kube.connection.credentials import SignsIn, sign_in, tls_context
+from fairlead_kube.connection.credentials import CredentialSource, sign_in, tls_context
 from fairlead_kube.connection.exec_plugin import ExecPlugin
 from fairlead_kube.connection.kubeconfig import Access
 from fairlead_kube.errors import TimedOutError, UnreachableError, error_of, read_status
@@ -36,7 +36,7 @@ class Sessions:
     is left of a session ends with the certificate after the next.
     """
 
-    def __init__(self, access: Access, credentials: SignsIn, *, user_agent: str) -> None:
+    def __init__(self, access: Access, credentials: CredentialSource, *, user_agent: str) -> None:
         self._access = access
         self._plugin = credentials if isinstance(credentials, ExecPlugin) else None
         # Uncompressed: watches never are, and unpacking a list costs us and the server more than a local network does.
@@ -100,7 +100,7 @@ class Transport:
         self,
         sessions: Sessions,
         access: Access,
-        credentials: SignsIn,
+        credentials: CredentialSource,
         *,
         request_seconds: float,
         silence_seconds: float,

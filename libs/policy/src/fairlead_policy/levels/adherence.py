@@ -40,7 +40,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
         return FreeQuota(self.queues, self.cohorts, self.held)
 
 
-class Passed(NamedTuple):
+class PassedOver(NamedTuple):
     """An admission, and how many jobs it passed over."""
 
     uid: str
@@ -58,7 +58,7 @@ def passed_over(
     admitted: Sequence[JobState],
     after: Holdings,
     hindered: Collection[str] = (),
-) -> list[Passed]:
+) -> list[PassedOver]:
     """The number of jobs that each admission went before.
 
     Several that were seen at once have no order of their own: they are taken in the order's, which is the kindest.
@@ -78,12 +78,12 @@ def passed_over(
         for free in (room, filling.room):
             free.hold(job.queue, charges(job), sign=-1)
     before: list[JobState] = []
-    found: list[Passed] = []
+    found: list[PassedOver] = []
     for job in (*order, *sorted(admitted, key=lambda one: one.uid)):
         started = left.pop(job.uid, None)
         if started is not None:
             ahead = 0 if filling.takes(job) else _ahead_of(job, before, room, after.strict)
-            found.append(Passed(job.uid, ahead))
+            found.append(PassedOver(job.uid, ahead))
             room.hold(job.queue, charges(started))
         elif not (job.flavorless or job.uid in hindered or job.uid in started_ones):
             before.append(job)
@@ -183,14 +183,14 @@ class AdherenceFold:
         self._since = None
         self._fits_since.clear()
 
-    def look(self, look: PoolInstant) -> list[Passed]:
+    def look(self, look: PoolInstant) -> list[PassedOver]:
         """Takes one look in; returns its admissions, each judged by the kindest of the orders."""
         self._pass_time(look.at)
         verdicts = [
             dict(passed_over(order, look.admitted, look.holdings, self._hindered)) for order in look.orders
         ]
         found = [
-            Passed(job.uid, min(verdict[job.uid] for verdict in verdicts))
+            PassedOver(job.uid, min(verdict[job.uid] for verdict in verdicts))
             for job in look.admitted
             if verdicts
         ]

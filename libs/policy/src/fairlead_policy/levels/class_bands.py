@@ -16,7 +16,7 @@ from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.plan import Band
 
 
-class TakesLevels(Protocol):
+class LevelQueue(Protocol):
     """A queue, as far as levels go: as a cluster states it, or a snapshot."""
 
     @property
@@ -62,7 +62,7 @@ class ClassBand(msgspec.Struct, frozen=True, kw_only=True):
         return self.band.default if self.out_of_band(level) else level
 
 
-def common_band(queues: Collection[TakesLevels]) -> Band | None:
+def common_band(queues: Collection[LevelQueue]) -> Band | None:
     """The band in which every queue of a pool takes levels; None where there is none, or the defaults differ."""
     defaults = {queue.default_level for queue in queues}
     lowest = max((queue.lowest_level for queue in queues), default=0)
@@ -73,7 +73,7 @@ def common_band(queues: Collection[TakesLevels]) -> Band | None:
 
 
 def class_bands_by(
-    document: PolicyDocument, queues: Collection[TakesLevels], values: Mapping[str, int]
+    document: PolicyDocument, queues: Collection[LevelQueue], values: Mapping[str, int]
 ) -> list[ClassBand]:
     """The class bands of a pool under this policy, the highest first; empty where its queues have no band in common.
 
@@ -88,7 +88,7 @@ def class_bands_by(
 
 
 def class_bands_of(
-    queues: Collection[TakesLevels], bands: Mapping[str, Band], *, protect: bool, strict: bool = True
+    queues: Collection[LevelQueue], bands: Mapping[str, Band], *, protect: bool, strict: bool = True
 ) -> list[ClassBand]:
     """The class bands of a pool, the highest first; empty where its queues have no band in common.
 

@@ -38,7 +38,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.reserve.reservation import (
     Breach,
     BreakCause,
-    InPlace,
+    HeadInPlace,
     NoReservation,
     Pass,
     Promise,
@@ -210,7 +210,7 @@ class _Deciding:
 
     # --- who was found in front
 
-    def _still_recalled(self, promise: Promise | None, in_place: InPlace | None) -> str:
+    def _still_recalled(self, promise: Promise | None, in_place: HeadInPlace | None) -> str:
         """The head as recalled, until it has a promise, or it is known that it had none.
 
         It had none where runs without an end keep it from one: what began since the promise of a head ends by its shadow
@@ -223,7 +223,7 @@ class _Deciding:
         endless = at_the_head and self._why_none() is NoReservation.ENDLESS
         return "" if endless and self._is_in_place_for_a_reaction(in_place) else uid
 
-    def _is_in_place_for_a_reaction(self, in_place: InPlace | None) -> bool:
+    def _is_in_place_for_a_reaction(self, in_place: HeadInPlace | None) -> bool:
         """Whether a head was in place for a reaction time: all that started before it is seen by then."""
         return in_place is not None and self._now >= in_place.since + self._scene.timing.reaction
 
@@ -252,16 +252,18 @@ class _Deciding:
             return BreakCause.CAPACITY
         return BreakCause.OVERTAKEN
 
-    def _head_in_place(self) -> InPlace | None:
+    def _head_in_place(self) -> HeadInPlace | None:
         """The head, where nothing stands before it, nor is about to start."""
         if self._head is None or self._starting or self._scene.ahead(self._head.uid) not in ((), frozenset()):
             return None
         known = self._before.in_place
         return (
-            known if known is not None and known.uid == self._head.uid else InPlace(self._head.uid, self._now)
+            known
+            if known is not None and known.uid == self._head.uid
+            else HeadInPlace(self._head.uid, self._now)
         )
 
-    def _promised(self, in_place: InPlace | None) -> Promise | None:
+    def _promised(self, in_place: HeadInPlace | None) -> Promise | None:
         """The promise that holds from now on: it only gets earlier."""
         head, shadow = self._head, self._shadow
         if head is None or shadow is None:

@@ -111,7 +111,7 @@ class NoReservation(enum.StrEnum):
     """Runs beyond their limit are in its way."""
 
 
-class InPlace(NamedTuple):
+class HeadInPlace(NamedTuple):
     """A head that nothing stands before, and since when that is known."""
 
     uid: str
@@ -153,7 +153,7 @@ class ReservationState(msgspec.Struct, frozen=True, kw_only=True):
     """Passes that count, by uid, those too that are taken back."""
     resting: dict[str, Micros] = {}
     """Instant until which a job gets no pass, by uid."""
-    in_place: InPlace | None = None
+    in_place: HeadInPlace | None = None
     recalled: str = ""
     """The uid of a job that keeps its position in front of its class without a promise: who takes over found it there,
     and it may have had one."""

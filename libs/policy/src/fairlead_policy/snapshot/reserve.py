@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotRunning
 from fairlead_policy.reserve.easy import reserve, reserves, timing_of
 from fairlead_policy.reserve.reservation import (
-    InPlace,
+    HeadInPlace,
     NoReservation,
     ReservationState,
     ReserveInputs,
@@ -156,7 +156,7 @@ def _with_promise(
         )
     found = reserve(
         msgspec.structs.replace(scene, running=[*scene.running, *begun], order=known),
-        ReservationState(in_place=InPlace(head.uid, scene.now - scene.timing.reaction)),
+        ReservationState(in_place=HeadInPlace(head.uid, scene.now - scene.timing.reaction)),
     )
     shadow = found.shadow or Shadow(at=None)
     return msgspec.structs.replace(

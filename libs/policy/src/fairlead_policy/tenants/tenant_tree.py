@@ -307,9 +307,9 @@ class TenantTree:
         """The sequence of every tenant that has jobs in the table, from the leaves up."""
         if self._rescaled:
             return whole_sequences(self._live_tree(horizon).top, table, self._measure, now)
-        climb = _Climb(self, table, now)
-        climb.up_to(self.top)
-        return climb.found
+        builder = _SequenceBuilder(self, table, now)
+        builder.up_to(self.top)
+        return builder.found
 
     def node(self, tenant: str) -> ScoredNode:
         """The holdings by which a tenant with children is scored."""
@@ -332,7 +332,7 @@ class TenantTree:
         return self._measure.rules
 
 
-class _Climb:
+class _SequenceBuilder:
     """Makes the sequences of a tree from the leaves up."""
 
     def __init__(self, tree: TenantTree, table: JobTable, now: Micros) -> None:
