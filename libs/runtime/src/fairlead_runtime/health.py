@@ -92,7 +92,7 @@ class _ConnectionLimiter:
     def __init__(self, server: web.Server) -> None:
         self._server = server
         self._inside: deque[web.RequestHandler] = deque()
-        """The oldest first; some of them may be gone already."""
+        """Open connections, the oldest first; some of them may be gone already."""
 
     def __call__(self) -> web.RequestHandler:
         loop = asyncio.get_running_loop()

@@ -79,7 +79,7 @@ def read_document(
 
 
 def _with_presets(problem: FieldError) -> FieldError:
-    """The modes of classes have more names than their type."""
+    """The problem, with presets named beside the modes where it is one of `class_mode`."""
     if problem.field != "class_mode":
         return problem
     return FieldError(problem.field, problem.value, f"{problem.reason}, or a preset: {', '.join(PRESETS)}")

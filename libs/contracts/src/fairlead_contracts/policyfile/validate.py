@@ -161,7 +161,7 @@ def _check_class_weights(document: PolicyDocument) -> Iterator[FieldError]:
 
 
 def _check_order_of_class_weights(document: PolicyDocument) -> Iterator[FieldError]:
-    """No class goes before one that `classes` has before it: who grants it would grant the opposite."""
+    """Checks that no class goes before one that `classes` has before it: who grants it would grant the opposite."""
     additive, weights = document.class_mode == "additive", document.class_weights
     first = "lower" if additive else "higher"
     for before, after in pairwise(name for name in document.classes if name in weights):

@@ -28,7 +28,7 @@ class JobIds:
         self._ids.add(id)
 
     def take_all(self, jobs: Sequence[WrittenJob]) -> bool:
-        """Adds those of some waiting jobs, if all of them are right."""
+        """Adds the ids of some waiting jobs, if all of them are right."""
         ids = {job.id for job in jobs}
         stated = {job.uid for job in jobs if job.uid is not None}
         uids = {job.id if job.uid is None else job.uid for job in jobs} if stated else ids
@@ -48,7 +48,7 @@ class JobIds:
         return are_new
 
     def take(self, at: int, job: WrittenJob) -> None:
-        """Adds those of one waiting job, and tells what is wrong with them."""
+        """Adds the ids of one waiting job, and tells what is wrong with them."""
         known = len(self._values.problems)
         uid = job.id if job.uid is None else job.uid
         self._check_id("jobs", at, job.id)

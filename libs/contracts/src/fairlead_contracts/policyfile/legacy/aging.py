@@ -27,7 +27,7 @@ class _Sum(NamedTuple):
 
     weights: Decimal
     pool: str
-    """The first that has this sum, where others have another; else empty."""
+    """The first pool that has this sum, where others have another; else empty."""
     tree: bool
     """Whether tenants stand below others."""
 

@@ -191,7 +191,7 @@ def _wdrf(reader: "_StringReader") -> Plain:
 
 
 def _aging(alpha: Decimal, days: Decimal) -> Plain:
-    """Alpha is share a second, over the weight. Waiting that counts for no time at all counts nothing."""
+    """The keys of aging: alpha is share a second, over the weight. Waiting that counts for no time at all counts nothing."""
     if not days:
         return {"entitlement_per_day": 0}
     daily = _UNBOUNDED.multiply(alpha, Decimal(_SECONDS_A_DAY))
@@ -250,7 +250,7 @@ class _StringReader:
         return weights or None
 
     def named(self, key: str, classes: list[str]) -> None:
-        """The classes are the names in this key."""
+        """Notes that the classes come from the names in this key."""
         self._came("classes", key, self._data.get(key))
         for at, name in enumerate(classes):
             self._came(f"classes[{at}]", f"{key}.{name}", name)
@@ -258,7 +258,7 @@ class _StringReader:
     def refuse_others(
         self, keys: tuple[str, ...], settings: tuple[str, ...], form: Callable[[str], str]
     ) -> None:
-        """A misspelled key is an error, not a silent default."""
+        """Reports keys that are not known: a misspelled one is an error, not a silent default."""
         for key, value in self._data.items():
             if key not in keys and form(str(key)) not in settings:
                 self._refuse(str(key), value, f"is not a key here; keys are {', '.join(sorted(keys))}")
