@@ -8,7 +8,7 @@ import msgspec
 from fairlead_checker.check_entries import Entry
 from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.checker import Checker, CheckerRules
-from fairlead_checker.facts import Checked, bare_node, checked, pod_use
+from fairlead_checker.facts import Checked, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.instruments import CheckerInstruments
 from fairlead_checker.steps import RESET
@@ -16,10 +16,12 @@ from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.objects import instant
+from fairlead_kube.kinds.observed import observed_node
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_kube.kinds.workloads import AdmissionCheck, Workload
 from fairlead_kube.reflector import Key
+from fairlead_policy.fit.observed import ready_node
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime.metrics import Metrics
 from fairlead_runtime.spans import Spans
@@ -45,7 +47,7 @@ class CheckedCluster:
                 "metadata": {"name": name},
                 "status": {"allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]},
             }
-            self.free_capacity.set_node(name, bare_node(msgspec.convert(built, Node)))
+            self.free_capacity.set_node(name, ready_node(observed_node(msgspec.convert(built, Node))))
         self.flavors: Mapping[str, ResourceFlavor] = {}
         self.checks = frozenset({"gang-fit"})
         self.now = START

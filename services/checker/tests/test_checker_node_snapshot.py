@@ -7,16 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_checker.facts import Checked, bare_node, checked, pod_use
+from fairlead_checker.facts import Checked, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.node_snapshot import NodeSnapshot
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.observed import observed_node
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key
+from fairlead_policy.fit.observed import ready_node
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_testkit.kubelab import KubeObject
 
@@ -87,7 +89,7 @@ def bound(on: str, requests: KubeObject, *, owner: str = "", annotations: KubeOb
 def free_nodes(*nodes: Node, pods: tuple[Pod, ...] = ()) -> FreeCapacity:
     made = FreeCapacity()
     for one in nodes:
-        made.set_node(one.metadata.name, bare_node(one))
+        made.set_node(one.metadata.name, ready_node(observed_node(one)))
     for number, pod in enumerate(pods):
         made.set_pod(Key("a", f"pod-{number}"), pod_use(pod))
     return made

@@ -3,10 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_kube.kinds.pods import Container, PodSpec, ResourceRequirements
+from fairlead_contracts.frontend.observed import ObservedPods
+from fairlead_kube.kinds.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import FitNode
-from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.pods.state_timer import RestartBackoff
@@ -16,10 +17,10 @@ from fairlead_testkit.slurm_builders import a_slurm_job
 GPU = "nvidia.com/gpu"
 
 
-def ask(gpus: int) -> PodAsk:
+def ask(gpus: int) -> ObservedPods:
     amounts: dict[str, str | int | float] = {"cpu": "1", GPU: str(gpus)}
     resources = ResourceRequirements(requests=amounts, limits=amounts)
-    return pod_ask(PodSpec(containers=[Container(name="job", resources=resources)]), "pod")
+    return pod_ask(Pod(spec=PodSpec(containers=[Container(name="job", resources=resources)])))
 
 
 def node(name: str, gpus: int) -> FitNode:
@@ -69,17 +70,6 @@ def test_a_pod_that_the_scheduler_put_elsewhere_frees_what_was_kept() -> None:
     capacity.reserve(key(1), ask(2))
     capacity.pod(key(1), use("b", 2))
     assert capacity.reserve(key(2), ask(2)) == RoomKept(node="a")
-
-
-def test_room_that_no_node_has_is_said_never_to_come() -> None:
-    capacity = CapacityCache()
-    capacity.node("a", node("a", 8))
-    never, not_now = capacity.reserve(key(1), ask(9)), None
-    capacity.reserve(key(2), ask(8))
-    not_now = capacity.reserve(key(3), ask(8))
-    assert isinstance(never, NoRoom)
-    assert isinstance(not_now, NoRoom)
-    assert (never.never, not_now.never) == (True, False)
 
 
 @given(

@@ -4,13 +4,15 @@ import json
 
 import msgspec
 
-from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
+from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER, USE_MODEL
+from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.objects import ObjectMeta
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.reflector import Key
-from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
-from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_policy.fit.shapes import FitNode, PodShape
+from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.capacity import (
     CapacityCache,
     NoRoom,
@@ -19,7 +21,7 @@ from fairlead_slurm_bridge.gate.capacity import (
     free_gpus,
     whole_gpus,
 )
-from fairlead_slurm_bridge.gate.kube_facts import bare_node, pod_facts
+from fairlead_slurm_bridge.gate.kube_facts import partition_node, pod_facts
 
 GPU = "nvidia.com/gpu"
 ANYWHERE = PodShape(count=1)
@@ -30,9 +32,8 @@ def node(name: str, gpus: int, *taints: Taint) -> FitNode:
     return FitNode(name=name, free=free, allocatable=free, taints=taints)
 
 
-def ask(gpus: int) -> PodAsk:
-    gang = Gang(shapes=(PodShape(count=1, demand={GPU: gpus * 1000}),))
-    return PodAsk(whole=gang, by_card=gang)
+def ask(gpus: int) -> ObservedPods:
+    return ObservedPods(name="p", count=1, demand={GPU: gpus * 1000}, card_asks=({GPU: gpus * 1000},))
 
 
 def total(capacity: CapacityCache, *holding: Key) -> int:
@@ -76,7 +77,7 @@ def a_node_under_hami(*uuids: str) -> FitNode:
         "metadata": {"name": "n", "uid": "n", "annotations": {REGISTER: json.dumps(register)}},
         "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
     }
-    found = bare_node(msgspec.convert(described, Node), {})
+    found = partition_node(msgspec.convert(described, Node), {})
     assert found is not None
     assert len(found.cards) == len(uuids)
     return found
@@ -98,18 +99,46 @@ def test_parts_of_cards_are_charged_by_their_shares_and_leave_fewer_whole_ones()
     capacity.node("n", a_node_under_hami("GPU-1", "GPU-2"))
     assert total(capacity) == 2
     for number in range(6):
-        asked = pod_ask(part("p").spec, "p")
+        asked = pod_ask(part("p"))
         assert isinstance(capacity.reserve(Key("slurm", f"p{number}"), asked), RoomKept), "three on each card"
-    assert isinstance(capacity.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
+    assert isinstance(capacity.reserve(Key("slurm", "p6"), pod_ask(part("p"))), NoRoom)
     assert total(capacity, *capacity.promised) == 0
     for number in range(6):
         facts = pod_facts(part(f"p{number}", f"GPU-{1 + number % 2},NVIDIA,8000,30:;"), "hpc")
         assert facts is not None
         capacity.pod(Key("slurm", f"p{number}"), facts.use)
-    assert isinstance(capacity.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
+    assert isinstance(capacity.reserve(Key("slurm", "p6"), pod_ask(part("p"))), NoRoom)
     for number in (0, 2, 4):
         capacity.pod(Key("slurm", f"p{number}"), None)
     assert total(capacity) == 1, "one card is whole again"
+
+
+def test_a_pod_that_wants_another_model_gets_no_room_on_the_cards_that_are_there() -> None:
+    capacity = CapacityCache()
+    capacity.node("n", a_node_under_hami("GPU-1"))
+    for model, answer in (("A30", RoomKept), ("H100", NoRoom)):
+        choosy = msgspec.structs.replace(
+            part(model), metadata=ObjectMeta(name=model, annotations={USE_MODEL: model})
+        )
+        assert isinstance(capacity.reserve(Key("slurm", model), pod_ask(choosy)), answer)
+
+
+def test_a_card_that_was_promised_and_is_gone_hinders_nobody_else() -> None:
+    capacity = CapacityCache()
+    capacity.node("n", a_node_under_hami("GPU-1"))
+    assert isinstance(capacity.reserve(Key("slurm", "a"), pod_ask(part("a"))), RoomKept)
+    capacity.node("n", a_node_under_hami("GPU-2"))
+    assert isinstance(capacity.reserve(Key("slurm", "b"), pod_ask(part("b"))), RoomKept)
+
+
+def test_whole_cards_go_to_nodes_without_hami_first_and_are_counted_there() -> None:
+    capacity = CapacityCache()
+    capacity.node("h", msgspec.structs.replace(a_node_under_hami("GPU-1"), name="h"))
+    capacity.node("p", node("p", 4))
+    kept = [capacity.reserve(Key("slurm", f"p{number}"), ask(1)) for number in range(6)]
+    assert [isinstance(one, RoomKept) and one.node for one in kept] == [*"pppph", False]
+    capacity.release(Key("slurm", "p0"))
+    assert capacity.reserve(Key("slurm", "p6"), ask(1)) == RoomKept(node="p")
 
 
 def test_parts_of_gpus_take_none() -> None:

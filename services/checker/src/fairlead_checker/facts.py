@@ -1,4 +1,4 @@
-"""The facts that are kept of Workloads, of pods that are on nodes, and of nodes; the rest is dropped as soon as it is decoded. Pure."""
+"""The facts that are kept of Workloads and of pods that are on nodes; the rest is dropped as soon as it is decoded. Pure."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,11 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_contracts.frontend.cards import Allocation
 from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
-from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.demand import bound_demand
 from fairlead_kube.kinds.objects import instant
 from fairlead_kube.kinds.pods import Pod
-from fairlead_kube.kinds.quantities import int32, readable_amounts
+from fairlead_kube.kinds.quantities import int32
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST, CheckState, PodSet, Workload
-from fairlead_policy.fit.observed import empty_node
-from fairlead_policy.fit.shapes import FitNode
 
 OF_WORKLOAD = "kueue.x-k8s.io/workload"
 """Annotation of a pod: the Workload that it was admitted by."""
@@ -134,18 +131,4 @@ def pod_use(pod: Pod) -> PodUse | None:
         owner=controller.uid if controller else "",
         pod_set=metadata.label(OF_POD_SET) or "",
         held=held_cards(metadata.annotations or {}),
-    )
-
-
-def bare_node(node: Node) -> FitNode | None:
-    """A node with nothing on it; None for one that takes no pods now. What cannot be read it does not have."""
-    if not node.ready:
-        return None
-    return empty_node(
-        node.metadata.name,
-        readable_amounts(node.status.allocatable or {}),
-        labels=node.metadata.labels,
-        annotations=node.metadata.annotations,
-        taints=node.spec.taints or (),
-        unschedulable=node.spec.unschedulable,
     )

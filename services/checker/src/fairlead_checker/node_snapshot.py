@@ -5,22 +5,19 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_checker.facts import Checked
-from fairlead_checker.gangs import asks_for_parts, gang_of, goes_by_cards, with_whole_cards
-from fairlead_contracts.base.errors import FieldError, shown
-from fairlead_contracts.frontend.cards import VGPUS
-from fairlead_kube.kinds.demand import card_asks
+from fairlead_checker.gangs import admitted_pods, zone_key_of
+from fairlead_contracts.base.errors import FieldError
 from fairlead_kube.kinds.queues import ResourceFlavor
-from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.observed import FitQuestion, fit_question
 from fairlead_policy.fit.results import PlacedPod, Placement, with_pods
 from fairlead_policy.fit.shapes import FitNode, Gang
-from fairlead_policy.fit.unschedulable import AskRefused
+from fairlead_policy.fit.unschedulable import ask_refused
 from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.requests import AskError
 
 _TOLD = 3
 """Reasons that a message names; the first are the plainest."""
-_ONE_CARD = 1000
 _EVERYTHING: Mapping[str, int] = {}
 
 
@@ -62,25 +59,22 @@ class NodeSnapshot:
             counts: pods by pod set, where they are others than were admitted.
         """
         try:
-            asks = [ask for one in workload.pod_sets for ask in card_asks(one.pods.template.spec)]
-            by_cards = goes_by_cards(asks, self._nodes.values())
-            gang = gang_of(workload, self._flavors, by_cards=by_cards, counts=counts)
+            pods = admitted_pods(workload, self._flavors, counts)
+            question = fit_question(pods, self._nodes.values(), zone_key_of(workload))
         except AskError as error:
-            refused = AskRefused(resource=error.field, wanted=shown(error.value), reason=error.reason)
-            return StartAnswer(fits=False, why=in_words(refused))
+            return StartAnswer(fits=False, why=in_words(ask_refused(error)))
         except FieldError as error:
             return StartAnswer(fits=True, why=f"Not looked at, as what it asks for cannot be read: {error}.")
-        key = msgspec.json.encode(gang)
+        key = msgspec.json.encode(question.gang)
         if key in self._unfit:
             return self._unfit[key]
-        answer = self._placed(gang, whole_cards=by_cards and not asks_for_parts(asks))
+        answer = self._placed(question)
         if not answer.fits:
             self._unfit[key] = answer
         return answer
 
-    def _placed(self, gang: Gang, *, whole_cards: bool) -> StartAnswer:
-        nodes = map(with_whole_cards, self._nodes.values()) if whole_cards else self._nodes.values()
-        found = place(gang, nodes, self._strategy)
+    def _placed(self, question: FitQuestion) -> StartAnswer:
+        gang, found = question.gang, question.answer(self._strategy)
         if isinstance(found, Placement):
             pods = "its pod" if gang.pods == 1 else f"all {gang.pods} pods"
             where = f" in {gang.zone_key}={found.zone}" if found.zone is not None else ""
@@ -98,10 +92,7 @@ class NodeSnapshot:
 
     def reserve(self, answer: StartAnswer) -> None:
         """Keep the room that an answer names for its gang."""
-        nodes = {pod.node: with_whole_cards(self._nodes[pod.node]) for pod in answer.pods}
-        for name, node in with_pods(answer.gang, nodes, answer.pods).items():
-            before = self._nodes[name]
-            self._nodes[name] = node if before.cards or not node.cards else _as_resource(before, node)
+        self._nodes |= with_pods(answer.gang, self._nodes, answer.pods)
 
     def reserve_missing(self, workload: Checked, missing: Mapping[str, int]) -> None:
         """Keep room for the pods of a gang that are not on nodes yet; where not all of them have any, for some."""
@@ -112,10 +103,3 @@ class NodeSnapshot:
                 self.reserve(answer)
                 return
             counts = {name: count // 2 for name, count in counts.items()}
-
-
-def _as_resource(before: FitNode, node: FitNode) -> FitNode:
-    """Made-up cards that were given away, as GPUs that are not free any more."""
-    given = sum(card.used_count for card in node.cards)
-    free = {**node.free, VGPUS: node.free.get(VGPUS, 0) - given * _ONE_CARD}
-    return msgspec.structs.replace(node, free=free, cards=before.cards)

@@ -9,17 +9,19 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
-from fairlead_checker.facts import Checked, PodUse, bare_node, checked, pod_use
+from fairlead_checker.facts import Checked, PodUse, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_kube.client import KubeClient
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.objects import holds
+from fairlead_kube.kinds.observed import observed_node
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_kube.kinds.resources import ADMISSION_CHECKS, NODES, PODS, RESOURCE_FLAVORS, WORKLOADS
 from fairlead_kube.kinds.workloads import AdmissionCheck, Workload
 from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Reflector, whole
+from fairlead_policy.fit.observed import ready_node
 from fairlead_policy.fit.shapes import FitNode
 
 ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -59,7 +61,13 @@ class CheckSources:
         self._flavors = Reflector[ResourceFlavor, ResourceFlavor](
             client, RESOURCE_FLAVORS, project=whole, wake=wake, observer=observer
         )
-        self._nodes = Reflector[Node, FitNode](client, NODES, project=bare_node, wake=wake, observer=observer)
+        self._nodes = Reflector[Node, FitNode](
+            client,
+            NODES,
+            project=lambda node: ready_node(observed_node(node)),
+            wake=wake,
+            observer=observer,
+        )
         self._pods = Reflector[Pod, PodUse](
             client, PODS, project=pod_use, wake=wake, observer=observer, field_selector=ON_NODES
         )

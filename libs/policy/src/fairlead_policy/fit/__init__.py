@@ -6,9 +6,10 @@ in the way and whether that is proven. Quota is not asked here: a job may well h
 `shapes` are nodes and gangs, `filters` are labels and taints, `card_fit` and `packing` are the cards of one node,
 `node_table` is nodes as columns, `card_table` cards as columns, `filling` puts pods on them, `search` proves, `verify` checks,
 `diagnosis` says why not, `unschedulable` are the reasons, `words` says them to people. `facts` are a snapshot's nodes and jobs,
-`observed` is a node as Kubernetes describes it, `results` the two answers, and nodes after pods were put on them. Modelled of
-Kubernetes: node selectors, required node affinity, taints, resources, the number of pods. Not modelled: affinity between pods,
-topology spread constraints, host ports, volumes' zones.
+`observed` are Kubernetes' nodes and pods, for all who ask of a cluster itself, `feasibility` are those that services state.
+`results` are the two answers, and nodes after pods were put on them. Modelled of Kubernetes: node selectors, required node
+affinity, taints, resources, the number of pods. Not modelled: affinity between pods, topology spread constraints, host ports,
+volumes' zones.
 
 `placing` and what it stands on count in NumPy's columns; who only reads a snapshot's nodes and jobs goes without.
 """

@@ -8,20 +8,20 @@ of now: an autoscaler may add larger ones.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from fairlead_contracts.base.errors import FieldError, shown
+from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU, VGPUS
+from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_contracts.messages.state import JobShape, JobState, NodeState
 from fairlead_policy.fit.card_table import CardTable
+from fairlead_policy.fit.observed import pod_shape
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
-from fairlead_policy.fit.unschedulable import AskRefused, UnschedulableReason
-from fairlead_policy.hami.annotations import card_annotations_of
-from fairlead_policy.hami.requests import AskError, vgpu_asks
+from fairlead_policy.fit.shapes import FitNode, Gang
+from fairlead_policy.fit.unschedulable import UnschedulableReason, ask_refused
+from fairlead_policy.hami.requests import AskError
 
-_PODS = "pods"
-_UNSTATED = frozenset({_PODS, *PER_VGPU})
-"""Resources that a node may have without stating them: HAMi answers for parts of cards in its own way."""
+_ALIKE = "pods"
+"""Name of a job's pods that are not stated one by one."""
 _MOST_KEPT = 3
 """Nodes that the tables may hold for each that exists: nobody asks for those that are gone or have changed."""
 
@@ -83,9 +83,9 @@ class StatedNodes:
         if not empty and not with_cards:
             return ()
         try:
-            gang = Gang(shapes=tuple(_pods(shape, with_cards=with_cards) for shape in shapes))
+            gang = Gang(shapes=tuple(pod_shape(_observed(shape), by_cards=with_cards) for shape in shapes))
         except AskError as error:
-            return (AskRefused(resource=error.field, wanted=shown(error.value), reason=error.reason),)
+            return (ask_refused(error),)
         except FieldError:
             return ()  # a quantity that no cluster has: its watcher objects to it on the job itself
         here = [known[node.name] for node in nodes]
@@ -138,22 +138,18 @@ def _even_shapes(job: JobState) -> list[JobShape]:
     if job.pods < 1 or any(amount % job.pods for amount in job.demand.values()):
         return []
     demand = {name: amount // job.pods for name, amount in job.demand.items()}
-    return [JobShape(name=_PODS, pods=job.pods, demand=demand)]
+    return [JobShape(name=_ALIKE, pods=job.pods, demand=demand)]
 
 
-def _pods(shape: JobShape, *, with_cards: bool) -> PodShape:
-    left_out = _UNSTATED | {VGPUS} if with_cards else _UNSTATED
-    demand = {name: amount for name, amount in shape.demand.items() if name not in left_out}
-    if not with_cards:
-        return PodShape(name=shape.name, count=shape.pods, demand=demand, selector=shape.selector)
+def _observed(shape: JobShape) -> ObservedPods:
     summed: Mapping[str, int] = {
         name: shape.demand[name] for name in CARD_RESOURCES if shape.demand.get(name)
     }
-    return PodShape(
+    return ObservedPods(
         name=shape.name,
         count=shape.pods,
-        demand=demand,
+        demand=shape.demand,
+        card_asks=tuple(shape.card_asks or [summed]),
+        card_annotations=shape.card_annotations,
         selector=shape.selector,
-        vgpus=vgpu_asks(shape.card_asks or [summed]),
-        card_annotations=card_annotations_of(shape.card_annotations),
     )

@@ -1,48 +1,123 @@
-"""A node as Kubernetes describes it, with nothing on it yet and with what its pods take: for services that watch nodes themselves."""
+"""Nodes and pods as Kubernetes describes them, as nodes and gangs: the one way there for all who ask of a cluster itself.
+
+Whether cards count is decided here, too. Pods that ask for parts of cards are looked for on cards one by one, for only
+HAMi gives parts. Whole cards are, too, as soon as a node registers its cards; the free GPUs of nodes that register none
+then stand as cards that one pod each may have.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
-from fairlead_contracts.frontend.cards import Allocation, with_use
-from fairlead_contracts.frontend.taints import Taint
+from fairlead_contracts.frontend.cards import PER_VGPU, VGPUS, Allocation, CardState, with_use
+from fairlead_contracts.frontend.observed import ObservedNode, ObservedPods
 from fairlead_policy.fit.facts import UNSCHEDULABLE
-from fairlead_policy.fit.shapes import FitNode
+from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.results import Placement, Unfit
+from fairlead_policy.fit.shapes import PODS, FitNode, Gang, PodShape
+from fairlead_policy.hami.annotations import CardStrategy, card_annotations_of
+from fairlead_policy.hami.requests import vgpu_asks
+
+_ONE_CARD = 1000
+_NOT_A_RESOURCE = frozenset({PODS, *PER_VGPU})
+"""Asks that no node states an amount of: each pod takes one place, and HAMi answers for parts of cards."""
 
 
-def empty_node(
-    name: str,
-    amounts: Mapping[str, int],
-    *,
-    labels: Mapping[str, str] | None,
-    annotations: Mapping[str, str] | None,
-    taints: Iterable[Taint],
-    unschedulable: bool,
-) -> FitNode:
-    """The node. Cards that cannot be read it does not have.
+class FitQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods, and the nodes that are asked for room for them."""
+
+    gang: Gang
+    nodes: tuple[FitNode, ...]
+    provable: bool
+    """Whether a place that is not found can be proven not to be there."""
+
+    def among(self, nodes: Iterable[str]) -> "FitQuestion":
+        """The same question of some of its nodes, by their names."""
+        names = frozenset(nodes)
+        return msgspec.structs.replace(self, nodes=tuple(node for node in self.nodes if node.name in names))
+
+    def answer(
+        self, strategy: CardStrategy = CardStrategy.BINPACK, *, empty: bool = False
+    ) -> Placement | Unfit:
+        """The places of all pods, or what stands in the way; the arguments as of `place`."""
+        found = place(self.gang, self.nodes, strategy, empty=empty)
+        if isinstance(found, Unfit) and not self.provable:
+            return msgspec.structs.replace(found, exact=False)
+        return found
+
+
+def fit_question(
+    pods: Sequence[ObservedPods], nodes: Iterable[FitNode], zone_key: str | None = None
+) -> FitQuestion:
+    """The question whether these pods fit together.
 
     Args:
-        name: the node's name.
-        amounts: allocatable, in base units.
-        labels: the node's labels.
-        annotations: the node's annotations; HAMi's register is among them.
-        taints: the taints as they stand in its spec.
-        unschedulable: whether it is cordoned.
+        pods: the pods, a description for each kind.
+        nodes: the nodes, with what is free on them; see `empty_node` and `less_pods`.
+        zone_key: a label whose value all nodes of the gang shall share.
+
+    Raises:
+        AskError: the pods ask for cards in a way that HAMi does not take.
     """
+    here = tuple(nodes)
+    asking = [one for one in pods if one.card_asks]
+    parts = any(one.ask_for_parts for one in asking)
+    by_cards = parts or (bool(asking) and any(node.cards for node in here))
+    shapes = tuple(pod_shape(one, by_cards=by_cards) for one in pods)
+    with_whole = tuple(map(_with_whole_cards, here)) if by_cards else here
+    # A part would fit a card that is made up. Beside parts, whole cards are looked for under HAMi alone, which proves nothing.
+    passed_over = parts and with_whole != here and not all(one.ask_for_parts for one in asking)
+    return FitQuestion(
+        gang=Gang(shapes=shapes, zone_key=zone_key),
+        nodes=here if parts else with_whole,
+        provable=not passed_over,
+    )
+
+
+def pod_shape(pods: ObservedPods, *, by_cards: bool) -> PodShape:
+    """The pods as nodes are asked for them.
+
+    Args:
+        pods: their description.
+        by_cards: whether their vGPUs are looked for on cards, one by one, and not as a resource of nodes.
+
+    Raises:
+        AskError: they ask for cards in a way that HAMi does not take.
+    """
+    left_out = _NOT_A_RESOURCE | {VGPUS} if by_cards else _NOT_A_RESOURCE
+    return PodShape(
+        name=pods.name,
+        count=pods.count,
+        demand={name: amount for name, amount in pods.demand.items() if name not in left_out},
+        selector=pods.selector,
+        affinity=pods.affinity,
+        tolerations=pods.tolerations,
+        vgpus=vgpu_asks(pods.card_asks) if by_cards else (),
+        card_annotations=card_annotations_of(pods.card_annotations),
+    )
+
+
+def empty_node(node: ObservedNode) -> FitNode:
+    """The node with nothing on it. Cards that cannot be read it does not have."""
     try:
-        cards = cards_of(name, annotations or {})
+        cards = cards_of(node.name, node.annotations)
     except RegisterError:
         cards = ()
     return FitNode(
-        name=name,
-        free=amounts,
-        allocatable=amounts,
-        labels=labels or {},
-        taints=(*taints, UNSCHEDULABLE) if unschedulable else tuple(taints),
+        name=node.name,
+        free=node.allocatable,
+        allocatable=node.allocatable,
+        labels=node.labels,
+        taints=(*node.taints, UNSCHEDULABLE) if node.unschedulable else node.taints,
         cards=cards,
     )
+
+
+def ready_node(node: ObservedNode) -> FitNode | None:
+    """The node with nothing on it; None for one that takes no pods now."""
+    return empty_node(node) if node.ready else None
 
 
 def less_pods(empty: FitNode, demands: Iterable[Mapping[str, int]], held: Iterable[Allocation]) -> FitNode:
@@ -58,3 +133,15 @@ def less_pods(empty: FitNode, demands: Iterable[Mapping[str, int]], held: Iterab
         taken.update(demand)
     free = {resource: amount - taken[resource] for resource, amount in empty.free.items()}
     return msgspec.structs.replace(empty, free=free, cards=with_use(empty.cards, held))
+
+
+def _with_whole_cards(node: FitNode) -> FitNode:
+    """The node, the free GPUs of one that registers no cards as cards that one pod each may have whole."""
+    free = max(node.free.get(VGPUS, 0), 0) // _ONE_CARD
+    if node.cards or not free:
+        return node
+    cards = tuple(
+        CardState(uuid=f"{node.name}/{number}", count=1, memory=1, cores=100, index=number)
+        for number in range(free)
+    )
+    return msgspec.structs.replace(node, cards=cards)

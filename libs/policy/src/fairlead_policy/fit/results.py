@@ -5,8 +5,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from fairlead_contracts.frontend.cards import VGPUS
 from fairlead_policy.fit.shapes import FitNode, Gang
 from fairlead_policy.fit.unschedulable import UnschedulableReason
+
+_ONE_CARD = 1000
 
 
 class PlacedPod(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +50,8 @@ class Unfit(msgspec.Struct, frozen=True, kw_only=True):
 def with_pods(gang: Gang, nodes: Mapping[str, FitNode], pods: Iterable[PlacedPod]) -> dict[str, FitNode]:
     """The nodes that the pods use, with that much less free.
 
+    A card of a node that registers none is one of its GPUs; one that a node does not register any more counts nowhere.
+
     Args:
         gang: the pods' gang.
         nodes: the nodes by name.
@@ -67,5 +72,8 @@ def _with(gang: Gang, node: FitNode, pods: Iterable[PlacedPod]) -> FitNode:
             free[resource] = free.get(resource, 0) - amount
         for ask, uuids in zip(shape.vgpus, pod.cards, strict=True):
             for uuid in uuids:
-                cards[uuid] = cards[uuid].taken(ask.memory_on(cards[uuid]), ask.cores)
+                if uuid in cards:
+                    cards[uuid] = cards[uuid].taken(ask.memory_on(cards[uuid]), ask.cores)
+                elif not node.cards:
+                    free[VGPUS] = free.get(VGPUS, 0) - _ONE_CARD
     return msgspec.structs.replace(node, free=free, cards=tuple(cards.values()))

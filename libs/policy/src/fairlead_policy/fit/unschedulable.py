@@ -2,6 +2,9 @@
 
 import msgspec
 
+from fairlead_contracts.base.errors import shown
+from fairlead_policy.hami.requests import AskError
+
 
 class ShapeReason(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The base of all reasons that are of one shape."""
@@ -160,6 +163,12 @@ class AskRefused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     wanted: str
     """The ask as it stands there."""
     reason: str
+
+
+def ask_refused(error: AskError) -> AskRefused:
+    """The error as a reason; its field may be that of a snapshot's job."""
+    resource = error.field.removeprefix("demand.")
+    return AskRefused(resource=resource, wanted=shown(error.value), reason=error.reason)
 
 
 class UseNotStated(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import msgspec
 
-from fairlead_contracts.base.errors import DocumentError, FieldError, shown
+from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.fit.card_table import CardTable
@@ -31,6 +31,7 @@ from fairlead_policy.fit.unschedulable import (
     PoolFull,
     UnschedulableReason,
     UseNotStated,
+    ask_refused,
 )
 from fairlead_policy.hami.annotations import CardStrategy, node_strategy_of
 from fairlead_policy.hami.requests import AskError
@@ -273,10 +274,7 @@ def _gangs(snapshot: Snapshot) -> tuple[dict[str, Gang], dict[str, AskRefused]]:
             gangs[job.uid] = gang_of(job, with_cards=job.pool in with_cards)
         except FieldError as error:
             if isinstance(error, AskError) and job.frontend:
-                resource = error.field.removeprefix("demand.")
-                refused[job.uid] = AskRefused(
-                    resource=resource, wanted=shown(error.value), reason=error.reason
-                )
+                refused[job.uid] = ask_refused(error)
             else:
                 problems.append(FieldError(f"jobs[{at}].{error.field}", error.value, error.reason))
     if problems:

@@ -12,14 +12,13 @@ from itertools import chain
 import msgspec
 
 from fairlead_contracts.frontend.cards import PER_VGPU, VGPUS, Allocation
+from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.filters import may_use
-from fairlead_policy.fit.observed import less_pods
-from fairlead_policy.fit.placing import place
-from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
+from fairlead_policy.fit.observed import fit_question, less_pods
+from fairlead_policy.fit.results import PlacedPod, Unfit, with_pods
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.words import in_words
-from fairlead_slurm_bridge.gate.asks import PodAsk
 
 _TOLD = 3
 """Number of reasons that a refusal names; the first are the plainest."""
@@ -47,8 +46,6 @@ class NoRoom(msgspec.Struct, frozen=True, kw_only=True):
     """Answer that there is no room."""
 
     why: str
-    never: bool = False
-    """Whether not even empty nodes would do."""
 
 
 class _Promise(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +95,7 @@ class CapacityCache:
 
     # --- what is promised
 
-    def reserve(self, key: Key, ask: PodAsk) -> RoomKept | NoRoom:
+    def reserve(self, key: Key, ask: ObservedPods) -> RoomKept | NoRoom:
         """Keep room for a pod that is about to be made; for the same pod again, the same room."""
         promised = self._promised.get(key)
         if promised is not None:
@@ -108,9 +105,7 @@ class CapacityCache:
             return RoomKept(node=use.node)
         found = _placed(ask, self.nodes().values())
         if isinstance(found, Unfit):
-            never = isinstance(_placed(ask, self._bare.values(), empty=True), Unfit)
-            words = " ".join(map(in_words, found.reasons[:_TOLD]))
-            return NoRoom(why=words, never=never and found.exact)
+            return NoRoom(why=" ".join(map(in_words, found.reasons[:_TOLD])))
         self._promised[key] = found
         self._changed(found.pod.node, freed=False)
         return RoomKept(node=found.pod.node)
@@ -137,7 +132,7 @@ class CapacityCache:
         use = self._uses.get(key)
         return 0 if use is None else whole_gpus(use.demand)
 
-    def would_fit(self, asks: Sequence[PodAsk]) -> list[bool]:
+    def would_fit(self, asks: Sequence[ObservedPods]) -> list[bool]:
         """Whether each pod has room now, in this order, beside those before it that do; nothing is kept."""
         nodes = dict(self.nodes())
         answers = []
@@ -171,21 +166,17 @@ class CapacityCache:
             self.freed += 1
 
 
-def _placed(ask: PodAsk, nodes: Iterable[FitNode], *, empty: bool = False) -> _Promise | Unfit:
-    """The place where the pod has room, or a refusal: that of nodes that count GPUs, where there are any."""
+def _placed(ask: ObservedPods, nodes: Iterable[FitNode]) -> _Promise | Unfit:
+    """The place where the pod has room, or a refusal. Nodes without cards of HAMi's are taken first."""
     every = list(nodes)
-    kinds = [(ask.by_card, [node for node in every if node.cards])]
-    if ask.whole is not None:
-        kinds.insert(0, (ask.whole, [node for node in every if not node.cards]))
-    unfit: Unfit | None = None
-    for gang, some in kinds:
-        found = place(gang, some, empty=empty) if some or unfit is None else unfit
-        if isinstance(found, Placement):
-            gpus = 0 if ask.whole is None else whole_gpus(ask.whole.shapes[0].demand)
-            return _Promise(gang=gang, pod=found.pods[0], gpus=gpus)
-        unfit = unfit if unfit is not None and not some else found
-    assert unfit is not None  # noqa: S101 # there is at least one kind
-    return unfit
+    without_hami = [node.name for node in every if not node.cards]
+    question = fit_question((ask,), every)
+    found = question.among(without_hami).answer()
+    if isinstance(found, Unfit) and len(without_hami) < len(every):
+        found = question.answer()
+    if isinstance(found, Unfit):
+        return found
+    return _Promise(gang=question.gang, pod=found.pods[0], gpus=whole_gpus(ask.demand))
 
 
 def _with_promises(node: FitNode, promises: Iterable[_Promise]) -> FitNode:

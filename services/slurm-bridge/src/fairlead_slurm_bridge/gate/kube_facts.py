@@ -7,14 +7,15 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
+from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.demand import bound_demand
 from fairlead_kube.kinds.objects import holds
+from fairlead_kube.kinds.observed import observed_node
 from fairlead_kube.kinds.pods import Pod
-from fairlead_kube.kinds.quantities import readable_amounts
-from fairlead_policy.fit.observed import empty_node
+from fairlead_policy.fit.observed import ready_node
 from fairlead_policy.fit.shapes import FitNode
-from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import PodDemand
 
@@ -73,7 +74,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Demand on its node; None for a pod that takes nothing: it is over, or bound to no node."""
     job: JobPod | None
     """Pod of a job; None for a pod of no job of this cluster."""
-    ask: PodAsk | None = None
+    ask: ObservedPods | None = None
     """Demand of a job's pod that is bound to no node yet."""
 
 
@@ -100,9 +101,9 @@ def pod_facts(pod: Pod, cluster: str) -> PodFacts | None:
     return PodFacts(use=use, job=job, ask=_ask(pod) if unbound else None)
 
 
-def _ask(pod: Pod) -> PodAsk | None:
+def _ask(pod: Pod) -> ObservedPods | None:
     try:
-        return pod_ask(pod.spec, pod.metadata.name)
+        return pod_ask(pod)
     except FieldError:
         return None
 
@@ -149,16 +150,7 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
     )
 
 
-def bare_node(node: Node, labels: Mapping[str, str]) -> FitNode | None:
-    """A node without pods; None for one that takes no pods now, or has not these labels."""
-    has = node.metadata.labels or {}
-    if not node.ready or any(has.get(name) != value for name, value in labels.items()):
-        return None
-    return empty_node(
-        node.metadata.name,
-        readable_amounts(node.status.allocatable or {}),
-        labels=node.metadata.labels,
-        annotations=node.metadata.annotations,
-        taints=node.spec.taints or (),
-        unschedulable=node.spec.unschedulable,
-    )
+def partition_node(node: Node, labels: Mapping[str, str]) -> FitNode | None:
+    """The node with nothing on it; None for one that takes no pods now, or has not these labels."""
+    described = observed_node(node)
+    return ready_node(described) if labels.items() <= described.labels.items() else None

@@ -16,7 +16,7 @@ from fairlead_kube.reflector import Key, Reflector
 from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import CapacityCache
-from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, bare_node, pod_facts
+from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, partition_node, pod_facts
 from fairlead_slurm_bridge.pods.change_signal import ChangeSignal
 
 LOOK_SECONDS = 2.0
@@ -48,7 +48,7 @@ class KubeMirror:
         self._nodes = Reflector[Node, FitNode](
             client,
             NODES,
-            project=lambda node: bare_node(node, node_labels),
+            project=lambda node: partition_node(node, node_labels),
             wake=self._wake,
             observer=observer,
         )

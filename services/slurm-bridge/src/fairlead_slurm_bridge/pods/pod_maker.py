@@ -10,14 +10,15 @@ import msgspec
 import structlog
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import AlreadyExistsError, ForbiddenError, InvalidError, RefusedError
-from fairlead_kube.kinds.pods import PodSpec
+from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_kube.reflector import Key
 from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.errors import NotPreparedError, PodRefusedError
-from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import NoRoom
 from fairlead_slurm_bridge.gate.kube_facts import pod_facts
@@ -100,7 +101,7 @@ class PodMaker:
     async def _where_there_is_room(self, job: PodJob) -> PrologVerdict:
         wanted = pod_words(job.comment)
         key = self._rules.pod_key(job.account, job.attempt)
-        ask = _ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
+        ask = _ask(pod_manifest(job, wanted, Payload(script=""), self._rules))
         if await self._others_are_there(job.attempt.job, key.name):
             self._starting.send_back(job.attempt.job, ask)  # it is woken when there is room
             return PrologVerdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
@@ -179,8 +180,8 @@ class PodMaker:
         return PrologVerdict(code=REQUEUE, why=why, kind="error")
 
 
-def _ask(manifest: Manifest, name: str) -> PodAsk:
+def _ask(manifest: Manifest) -> ObservedPods:
     try:
-        return pod_ask(msgspec.convert(manifest["spec"], PodSpec), name)
+        return pod_ask(msgspec.convert(manifest, Pod))
     except FieldError as error:
         raise PodRefusedError(str(error)) from error

@@ -11,9 +11,9 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmJob
-from fairlead_slurm_bridge.gate.asks import PodAsk
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.verdicts import START, PrologVerdict, is_over
 
@@ -25,7 +25,7 @@ class StartingAttempts:
 
     def __init__(self) -> None:
         self._making: set[Key] = set()
-        self._short: dict[int, PodAsk | None] = {}
+        self._short: dict[int, ObservedPods | None] = {}
         self.refusals: dict[Attempt, str] = {}
         """Reason for which an attempt never gets a pod, by attempt; its process tells the user."""
         self._asked: dict[Attempt, bool] = {}
@@ -47,11 +47,11 @@ class StartingAttempts:
         self._making.discard(key)
 
     @property
-    def short(self) -> Mapping[int, PodAsk | None]:
+    def short(self) -> Mapping[int, ObservedPods | None]:
         """Asks of the jobs that were sent back, by number; None for a job that needs no new pod."""
         return self._short
 
-    def send_back(self, job: int, ask: PodAsk | None) -> None:
+    def send_back(self, job: int, ask: ObservedPods | None) -> None:
         """Note that the job goes back into the queue until there is room for its ask; None: until it may start again."""
         self._short[job] = ask
 

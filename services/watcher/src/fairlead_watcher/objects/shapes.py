@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, VGPUS
+from fairlead_contracts.frontend.cards import CARD_RESOURCES, VGPUS
 from fairlead_contracts.messages.state import JobShape
-from fairlead_kube.kinds.demand import card_asks, pod_demand, pods_left
+from fairlead_kube.kinds.demand import pods_left
+from fairlead_kube.kinds.observed import observed_pods
 from fairlead_kube.kinds.workloads import PodSet, Workload
 from fairlead_watcher.objects.metadata import LONGEST_VALUE
 
@@ -69,23 +70,22 @@ def _says_all(only: JobShape, demand: Mapping[str, int]) -> bool:
 
 
 def _shape(pod_set: PodSet) -> JobShape:
-    spec = pod_set.template.spec
-    asked = pod_demand(spec)
-    asks = card_asks(spec)
-    noted = pod_set.template.metadata.annotations or {}
+    fewest = pod_set.count if pod_set.min_count is None else pod_set.min_count
+    described = observed_pods(pod_set.template, pod_set.name, fewest)
+    asks = list(map(dict, described.card_asks))
     noted_for_cards = {
-        name: noted[name]
-        for name in CARD_ANNOTATIONS
-        if len(noted.get(name, "")) in range(1, LONGEST_VALUE + 1)
+        name: value
+        for name, value in described.card_annotations.items()
+        if len(value) in range(1, LONGEST_VALUE + 1)
     }
     return JobShape(
-        name=pod_set.name,
-        pods=pod_set.count if pod_set.min_count is None else pod_set.min_count,
-        demand={resource: amount for resource, amount in asked.items() if amount and resource != _PODS},
-        # Kubernetes takes no longer ones; what is left out stands in nobody's way.
-        selector={
-            key: value for key, value in (spec.node_selector or {}).items() if len(value) <= LONGEST_VALUE
+        name=described.name,
+        pods=described.count,
+        demand={
+            resource: amount for resource, amount in described.demand.items() if amount and resource != _PODS
         },
+        # Kubernetes takes no longer ones; what is left out stands in nobody's way.
+        selector={key: value for key, value in described.selector.items() if len(value) <= LONGEST_VALUE},
         card_asks=asks
         if len(asks) > 1 or noted_for_cards or any(ask.keys() - {VGPUS} for ask in asks)
         else [],

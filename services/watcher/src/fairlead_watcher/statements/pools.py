@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.messages.state import (
     ClassState,
@@ -14,7 +13,7 @@ from fairlead_contracts.messages.state import (
     TenantState,
 )
 from fairlead_kube.kinds.core import Node
-from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.observed import observed_node
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.cards import registered_on
 from fairlead_watcher.objects.quota import Forest, QueueFacts, Quotas
@@ -106,28 +105,18 @@ def priority_class(cluster: str, name: str, value: int) -> ClassState:
 
 def node(cluster: str, found: Node) -> NodeState:
     """The statement of a node, with none of its cards in use. Heartbeats and HAMi's handshake do not change it."""
-    registered = registered_on(found.metadata.name, found.metadata.annotations or {})
+    described = observed_node(found)
+    registered = registered_on(described.name, described.annotations)
     return NodeState(
         cluster=cluster,
         epoch=UNSTAMPED,
         rev=UNSTAMPED,
-        name=found.metadata.name,
-        allocatable=_allocatable(found),
-        labels=found.metadata.labels or {},
-        ready=found.ready,
-        taints=list(map(str, found.spec.taints or ())),
-        unschedulable=found.spec.unschedulable,
+        name=described.name,
+        allocatable=dict(described.allocatable),
+        labels=dict(described.labels),
+        ready=described.ready,
+        taints=list(map(str, described.taints)),
+        unschedulable=described.unschedulable,
         cards=registered.cards,
         cards_refused=registered.refused,
     )
-
-
-def _allocatable(found: Node) -> dict[str, int]:
-    """Amounts that a node can allocate. A device plugin may say anything: an amount that cannot be read is left out."""
-    amounts = {}
-    for resource, amount in (found.status.allocatable or {}).items():
-        try:
-            amounts[resource] = in_base_units(resource, amount)
-        except FieldError:
-            continue
-    return amounts

@@ -1,7 +1,7 @@
 """Gangs that no set of nodes can hold, or that spread over zones."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import msgspec
@@ -13,16 +13,18 @@ from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, quotas_
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.frontend.label_requirements import LabelRequirement
-from fairlead_kube.kinds.core import Node as KubeNode
-from fairlead_kube.kinds.demand import pod_demand, workload_demand
-from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_contracts.frontend.observed import ObservedPods
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.demand import workload_demand
+from fairlead_kube.kinds.observed import observed_node, observed_pods
 from fairlead_kube.kinds.queues import ClusterQueue, ResourceFlavor
 from fairlead_kube.kinds.workloads import PodSet, Workload
-from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.observed import FitQuestion, empty_node, fit_question
 from fairlead_policy.fit.results import Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
-from fairlead_policy.fit.unschedulable import NoZoneHoldsAll
+from fairlead_policy.fit.shapes import FitNode
+from fairlead_policy.fit.unschedulable import NoZoneHoldsAll, UnschedulableReason, ask_refused
 from fairlead_policy.fit.words import all_in_words
+from fairlead_policy.hami.requests import AskError
 
 _PODS = "pods"
 """Resource by which Kueue counts pods where a queue has quota of them, and nowhere else."""
@@ -35,46 +37,41 @@ _MOST_CHOICES = 64
 """Combinations of flavors that a pod may be sent to; beyond, its flavors are not looked at."""
 
 
-def node_of(node: KubeNode) -> FitNode:
-    """The node as an empty one: what it has when nothing runs. What passes by itself is not held against it."""
-    has = {name: in_base_units(name, amount) for name, amount in (node.status.allocatable or {}).items()}
-    return FitNode(
-        name=node.metadata.name,
-        free=has,
-        allocatable=has,
-        labels=node.metadata.labels or {},
-        taints=tuple(
-            taint for taint in node.spec.taints or () if not taint.key.startswith("node.kubernetes.io/")
-        ),
+def lasting_node(node: Node) -> FitNode:
+    """The node as an empty one, with what it has when nothing runs. What passes by itself is not held against it."""
+    found = empty_node(observed_node(node))
+    return msgspec.structs.replace(
+        found,
+        taints=tuple(taint for taint in found.taints if not taint.key.startswith("node.kubernetes.io/")),
+        cards=tuple(msgspec.structs.replace(card, health=True, cordoned=False) for card in found.cards),
     )
 
 
-def gang_of(workload: Workload, flavors: list[list[ResourceFlavor]]) -> Gang:
+def pods_anywhere(workload: Workload, flavors: list[list[ResourceFlavor]]) -> tuple[ObservedPods, ...]:
     """The pods of a Workload, each free to take any flavor of its queue: more than Kueue itself would try.
 
     Args:
         workload: the one whose pods they are.
         flavors: its queue's flavors, a list for each resource group.
+
+    Raises:
+        FieldError: a quantity cannot be read, or is larger than any cluster.
     """
-    return Gang(shapes=tuple(_shape(pod_set, flavors) for pod_set in workload.spec.pod_sets or ()))
+    return tuple(_anywhere(pod_set, flavors) for pod_set in workload.spec.pod_sets or ())
 
 
-def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> PodShape:
-    spec = pod_set.template.spec
-    own = [tuple(term) for term in spec.required_terms]
-    tolerated = [
-        *(spec.tolerations or ()),
-        *(t for group in flavors for f in group for t in f.spec.tolerations or ()),
-    ]
-    return PodShape(
-        name=pod_set.name,
-        count=pod_set.count if pod_set.min_count is None else pod_set.min_count,
-        demand=pod_demand(spec),
-        selector=spec.node_selector or {},
+def _anywhere(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> ObservedPods:
+    fewest = pod_set.count if pod_set.min_count is None else pod_set.min_count
+    pods = observed_pods(pod_set.template, pod_set.name, fewest)
+    tolerated = (t for group in flavors for f in group for t in f.spec.tolerations or ())
+    return msgspec.structs.replace(
+        pods,
         affinity=tuple(
-            (*left, *right) for left, right in product(own or [()], _choices(flavors)) if left or right
+            (*left, *right)
+            for left, right in product(pods.affinity or [()], _choices(flavors))
+            if left or right
         ),
-        tolerations=tuple(tolerated),
+        tolerations=(*pods.tolerations, *tolerated),
     )
 
 
@@ -128,14 +125,19 @@ def _unfinished(survey: Survey) -> Iterator[tuple[Workload, ClusterQueue | None]
 def _gangs(survey: Survey) -> Iterator[Finding]:
     if survey.node_pools:
         return  # What Karpenter can make, it makes: today's nodes prove nothing.
-    nodes = [node_of(node) for node in survey.nodes]
+    nodes = [lasting_node(node) for node in survey.nodes]
     shapes = _shapes(survey)
-    for gang, workloads, no_quota in shapes[:MOST_SHAPES]:
-        found = place(gang, nodes, empty=True)
+    for pods, workloads, no_quota in shapes[:MOST_SHAPES]:
+        try:
+            question = fit_question(pods, nodes)
+        except AskError as error:
+            yield _never(workloads, [ask_refused(error)], no_quota)
+            continue
+        found = question.answer(empty=True)
         if isinstance(found, Unfit):
             if found.exact:
-                yield _never(workloads, found, no_quota)
-        elif gang.pods > 1 and (across := _spread(gang, nodes)):
+                yield _never(workloads, found.reasons, no_quota)
+        elif question.gang.pods > 1 and (across := _spread(question)):
             yield _across(workloads, across)
     if len(shapes) > MOST_SHAPES:
         yield info(
@@ -145,18 +147,18 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
         )
 
 
-def _shapes(survey: Survey) -> list[tuple[Gang, list[Workload], str]]:
-    """Gangs that wait or run, those that are alike once, with why their quota keeps them out for ever, if it does."""
+def _shapes(survey: Survey) -> list[tuple[tuple[ObservedPods, ...], list[Workload], str]]:
+    """The pods of gangs that wait or run, those that are alike once, with why their quota keeps them out for ever, if it does."""
     most = {pool: pool_quota(survey, pool) for pool in survey.pools()}
-    found: dict[tuple[bytes, str], tuple[Gang, list[Workload], str]] = {}
+    found: dict[tuple[bytes, str], tuple[tuple[ObservedPods, ...], list[Workload], str]] = {}
     for workload, queue in _unfinished(survey):
         try:
-            gang = gang_of(workload, _flavors_of(survey, queue))
+            pods = pods_anywhere(workload, _flavors_of(survey, queue))
             no_quota = "" if queue is None else _no_quota(workload, queue, most[survey.pool_of(queue)])
         except FieldError:
             continue  # a quantity that no cluster has: the watcher objects to it on the object itself
-        key = msgspec.json.encode(gang), no_quota
-        found.setdefault(key, (gang, [], no_quota))[1].append(workload)
+        key = msgspec.json.encode(pods), no_quota
+        found.setdefault(key, (pods, [], no_quota))[1].append(workload)
     return list(found.values())
 
 
@@ -174,11 +176,12 @@ def _no_quota(workload: Workload, queue: ClusterQueue, most: Mapping[str, int]) 
     return f"all quotas of its pool together are {listed(there)}" if beyond else ""
 
 
-def _spread(gang: Gang, nodes: list[FitNode]) -> tuple[str, ...]:
+def _spread(question: FitQuestion) -> tuple[str, ...]:
     """The zones that the gang needs together; none where one is enough, or where nodes have no zones."""
-    if not any(ZONE in node.labels for node in nodes):
+    if not any(ZONE in node.labels for node in question.nodes):
         return ()
-    found = place(Gang(shapes=gang.shapes, zone_key=ZONE), nodes, empty=True)
+    in_one = msgspec.structs.replace(question.gang, zone_key=ZONE)
+    found = msgspec.structs.replace(question, gang=in_one).answer(empty=True)
     reasons = found.reasons if isinstance(found, Unfit) else ()
     return next((one.across for one in reasons if isinstance(one, NoZoneHoldsAll)), ())
 
@@ -192,19 +195,19 @@ def _subject(workloads: list[Workload]) -> tuple[str, str]:
     return f"{kind}/{first.metadata.namespace}/{name}", f"{counted(pods, 'pod')}{more}"
 
 
-def _never(workloads: list[Workload], found: Unfit, no_quota: str) -> Finding:
+def _never(workloads: list[Workload], reasons: Sequence[UnschedulableReason], no_quota: str) -> Finding:
     subject, pods = _subject(workloads)
     then = (
         f"Kueue never admits it either: {no_quota}"
         if no_quota
         else "Kueue admits it all the same, and it holds quota and never starts"
     )
-    left_out = len(found.reasons) - _MOST_REASONS
+    left_out = len(reasons) - _MOST_REASONS
     more = f" {counted(left_out, 'more reason')}." if left_out > 0 else ""
     return warning(
         "gang-fits-nowhere",
         subject,
-        f"{pods}: {all_in_words(found.reasons[:_MOST_REASONS])}{more}",
+        f"{pods}: {all_in_words(reasons[:_MOST_REASONS])}{more}",
         why=f"no node or set of nodes holds it even when nothing else runs. {then}",
         mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
         f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",

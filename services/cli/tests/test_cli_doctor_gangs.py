@@ -1,0 +1,61 @@
+"""Gangs under HAMi: the doctor counts cards, and calls impossible only what no card can ever hold."""
+
+import msgspec
+import pytest
+
+from fairlead_cli.kueue.doctor.checks import gangs
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_contracts.frontend.cards import CARD_MEMORY, REGISTER
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.workloads import Workload
+from fairlead_testkit.kubelab import GPU, KubeObject, gpu_nodes, things
+
+A30 = {"id": "GPU-1", "count": 10, "devmem": 24_576, "devcore": 100, "type": "NVIDIA-A30", "health": True}
+
+
+def found(asked: dict[str, int | str], card: KubeObject = A30, **spec: object) -> dict[str, str]:
+    """What the doctor says of a job of one pod, by name, beside a node whose only card HAMi shares out.
+
+    Args:
+        asked: the pod's requests.
+        card: the card as HAMi registers it.
+        spec: further fields of the node's spec.
+    """
+    [node] = gpu_nodes("a", 1, "zone-a").nodes()
+    noted = {REGISTER: msgspec.json.encode([card]).decode()}
+    whole = {**node, "metadata": {**node["metadata"], "annotations": noted}, "spec": spec}
+    survey = Survey(
+        cluster="lab",
+        policy=PolicyDocument(),
+        nodes=[msgspec.convert(whole, Node)],
+        workloads=[msgspec.convert(things.workload("tune", "team-a", "main", asked), Workload)],
+    )
+    return {one.name: one.what for check in gangs.CHECKS for one in check.run(survey)}
+
+
+def test_a_part_of_a_card_that_is_there_is_no_finding() -> None:
+    assert "gang-fits-nowhere" not in found({GPU: 1, CARD_MEMORY: 24_576})
+
+
+def test_more_memory_than_any_card_has_is_one() -> None:
+    said = found({GPU: 1, CARD_MEMORY: 24_577})["gang-fits-nowhere"]
+    assert "24577 MiB of card memory, more than any card has (24576 MiB)" in said
+
+
+def test_a_card_for_ten_is_not_ten_whole_ones() -> None:
+    assert "asks for 2 cards; no node has more than 1" in found({GPU: 2})["gang-fits-nowhere"]
+
+
+def test_what_hami_refuses_never_starts() -> None:
+    said = found({GPU: 1, "nvidia.com/gpumem-percentage": 150})["gang-fits-nowhere"]
+    assert "HAMi does not take 150" in said
+
+
+@pytest.mark.parametrize(
+    ("card", "spec"),
+    [({"health": False}, {}), ({}, {"unschedulable": True})],
+    ids=["a card that is not healthy", "a node that is cordoned"],
+)
+def test_what_passes_by_itself_is_not_held_against_a_job(card: KubeObject, spec: KubeObject) -> None:
+    assert "gang-fits-nowhere" not in found({GPU: 1, CARD_MEMORY: 1000}, A30 | card, **spec)
