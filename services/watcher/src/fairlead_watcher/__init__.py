@@ -9,7 +9,7 @@ Where to find what. The core, pure:
 - `statements`: `holds` says why something cannot start; `jobs` makes a job of a Workload, `enforcement` and `pools`
   make pools and queues of quota
 
-`cluster_view` keeps all of it up to date object by object; `lifecycle` tells what happened between two statements. The
-shell: `sources` mirror the kinds that `kinds` names (with the rights that it takes), `watcher` is the loop, the bus's
-announcer talks to NATS, `app` wires it.
+`cluster_view` keeps all of it up to date object by object. The shell: `sources` mirror the kinds that `kinds` names (with
+the rights that it takes), `watcher` is the loop, the bus's announcer states all of it on NATS and tells what happened
+between two statements, `app` wires it.
 """
