@@ -1,4 +1,4 @@
-"""Events: the lifecycle of jobs and the log of what was written, for audit, replay and learning.
+"""Events: the lifecycle of jobs and the log of what was written. Answers to senders and past use are made of them.
 
 JSON on `fairlead.v1.event.<tenant>.<cluster>.<job>`, kept for a limited age. Delivery is at least once: an event's
 `id` is the same in each copy.
