@@ -30,7 +30,7 @@ from fairlead_bus import Asked
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
 from fairlead_cli.paper.explaining import ReplyWithFits, explanations, print_explanations
-from fairlead_cli.paper.running import put_in_order
+from fairlead_cli.paper.order_run import put_in_order
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import HOUR, Micros

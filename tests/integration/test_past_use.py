@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_cli.paper.taking import taken
+from fairlead_cli.paper.snapshot_taking import taken
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.decisions import DECISION

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from fairlead_cli.client.explained import explain_text
+from fairlead_cli.client.phrases import adherence_in_words, ahead_in_words, demand, duration
 from fairlead_cli.client.tables import queue_view
-from fairlead_cli.client.words import adherence_in_words, ahead_in_words, demand, duration
 from fairlead_contracts.messages.questions import (
     Adherence,
     Approval,

@@ -13,10 +13,10 @@ from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy import approving
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
 from fairlead_cli.policy.approving import ApprovalRequest, approve, granted, withdraw
+from fairlead_cli.policy.file_commands import print_differences
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.history import print_history
-from fairlead_cli.policy.looking import print_differences
-from fairlead_cli.policy.showing import print_policy
+from fairlead_cli.policy.in_force import print_policy
 from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json

@@ -15,7 +15,7 @@ from fairlead_cli.client.connection import run
 from fairlead_cli.client.submitting.flags import JobFlags
 from fairlead_cli.client.submitting.gathering import gather
 from fairlead_cli.commands import application
-from fairlead_cli.commands.steering import SaidFlags
+from fairlead_cli.commands.operator_words import SaidFlags
 from fairlead_cli.demo.flags import DemoFlags, read_weights
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.flags import UpFlags
@@ -140,7 +140,7 @@ def loaded_by(script: str) -> set[str]:
 
 def test_what_speaks_to_a_running_instance_does_without_the_arithmetic() -> None:
     """Starting is most of what such a command takes: the list holds it, since a clock would not on a busy machine."""
-    words = ["asking", "steering", "watching", "submitting.session", "submitting.gathering", "readiness"]
+    words = ["asking", "steering_mode", "watching", "submitting.session", "submitting.gathering", "readiness"]
     modules = {f"fairlead_cli.client.{word}" for word in words}
     loaded = loaded_by(f"import {', '.join(sorted(modules))}")
     assert modules <= loaded
@@ -148,13 +148,13 @@ def test_what_speaks_to_a_running_instance_does_without_the_arithmetic() -> None
 
 
 def test_a_snapshot_is_taken_without_columns_of_numbers() -> None:
-    loaded = loaded_by("import fairlead_cli.paper.taking")
+    loaded = loaded_by("import fairlead_cli.paper.snapshot_taking")
     assert "fairlead_policy.snapshot.from_state" in loaded
     assert not loaded & (FOREIGN | SERVICES | {"numpy", "yaml"})
 
 
 def test_an_order_loads_nothing_that_talks_to_nats() -> None:
-    assert not loaded_by("import fairlead_cli.paper.running") & {"fairlead_bus", "nats"}
+    assert not loaded_by("import fairlead_cli.paper.order_run") & {"fairlead_bus", "nats"}
 
 
 def test_what_is_left_at_the_end_is_not_looked_through() -> None:
@@ -187,7 +187,7 @@ def test_a_question_waits_for_no_library_that_it_does_not_need(words: str, tmp_p
     assert "no running Fairlead is known" in told.stderr
     imported = set(re.findall(r"\| +([\w.]+)$", told.stderr, re.MULTILINE))
     assert "nats.aio.client" in imported
-    assert not {"fairlead_cli.commands.policies", "fairlead_cli.commands.running"} & imported, (
+    assert not {"fairlead_cli.commands.policies", "fairlead_cli.commands.instances"} & imported, (
         "of other commands"
     )
     assert not {one for one in imported if one.startswith(NOT_ASKED)}

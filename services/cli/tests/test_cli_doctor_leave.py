@@ -10,7 +10,7 @@ from fairlead_bus import Bucket, Bus, ConnectionSettings, connect
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.provision import provision
 from fairlead_cli.kueue.doctor.checks.queues import preempting_pools
-from fairlead_cli.kueue.doctor.running import checker_leads, settle
+from fairlead_cli.kueue.doctor.doctor_run import checker_leads, settle
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import judge
 from fairlead_cli.kueue.flags import DoctorFlags

@@ -7,18 +7,18 @@ import msgspec
 import pytest
 import yaml
 
-from fairlead_cli.client.words import counted, listed
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.errors import InputError
 from fairlead_cli.findings import EXIT_ERRORS, EXIT_WARNINGS, Finding, Severity, exit_code
 from fairlead_cli.kueue.clusters import KubeTarget, target, targets
+from fairlead_cli.kueue.doctor.doctor_run import look
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, seen
 from fairlead_cli.kueue.doctor.rendering import acceptance, closing
-from fairlead_cli.kueue.doctor.running import look
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import judge
 from fairlead_cli.kueue.flags import DoctorFlags
-from fairlead_cli.local.dry_run import Tail, told
+from fairlead_cli.local.dry_run import Tail, write_in_words
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.lever import Lever, LeverProbe
@@ -191,9 +191,9 @@ def test_a_dry_run_is_told_line_by_line(tmp_path: Path) -> None:
     line = b'{"event":"would write","scope":"a","job":"j","before":0,"to":7,"because":"position 0","level":"info"}'
     log.write_bytes(line + b'\n{"event":"start')
     [first] = tail.lines()
-    assert told(first) == "would write a/j: level 0 -> 7 (position 0)"
+    assert write_in_words(first) == "would write a/j: level 0 -> 7 (position 0)"
     log.write_bytes(log.read_bytes() + b'ed"}\nTraceback\n')
-    assert [told(one) for one in tail.lines()] == [None, None]
+    assert [write_in_words(one) for one in tail.lines()] == [None, None]
     assert Tail(log).lines() == [], "what was said before is not said again"
 
 

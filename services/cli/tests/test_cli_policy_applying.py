@@ -13,11 +13,11 @@ from fairlead_bus.server.provision import provision
 from fairlead_cli.errors import InputError, OvertakenError, UnreadPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
+from fairlead_cli.policy.file_commands import check_file, print_differences
 from fairlead_cli.policy.files import PolicyFile, differences, parse_file
 from fairlead_cli.policy.history import print_history, put_back
-from fairlead_cli.policy.looking import check_file, print_differences
+from fairlead_cli.policy.in_force import print_policy
 from fairlead_cli.policy.members import known_pools
-from fairlead_cli.policy.showing import print_policy
 from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_cli.policy.applying import remark_on
 from fairlead_cli.policy.effects import without_effect
-from fairlead_cli.policy.looking import check_file, print_file
+from fairlead_cli.policy.file_commands import check_file, print_file
 from fairlead_cli.policy.members import KnownPools
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_testkit.command import fairlead

@@ -7,8 +7,8 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_cli.errors import InputError
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
+from fairlead_cli.policy.file_commands import check_file, print_differences, print_file
 from fairlead_cli.policy.files import PolicyFile, parse_file, shipped_policy
-from fairlead_cli.policy.looking import check_file, print_differences, print_file
 from fairlead_cli.policy.members import KnownPools
 from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts.policyfile.document import PolicyDocument

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from fairlead_cli.client.explained import explain_text, headline
+from fairlead_cli.client.phrases import demand
 from fairlead_cli.client.tables import queue_view, tenants_view
-from fairlead_cli.client.words import demand
 from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
 from fairlead_testkit.builders import (
     a_pool_queue,

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_bus import Asked, Bus
 from fairlead_cli.client.controls import control_words, said
-from fairlead_cli.client.steering import set_mode
+from fairlead_cli.client.steering_mode import set_mode
 from fairlead_cli.errors import CommandError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json

@@ -132,10 +132,10 @@ def test_nobody_can_guess_a_message_id() -> None:
 
 
 def test_answers_to_an_unreadable_id_are_looked_for_under_the_message_id() -> None:
-    parcel = pack(Draft(cluster="sim", tenant="x", id="5", body={"id": 5}))
-    assert parcel.id == parcel.msg_id
-    assert parcel.subject == "fairlead.v1.submit.sim.x"
-    assert json.loads(parcel.payload) == {"id": 5}
+    message = pack(Draft(cluster="sim", tenant="x", id="5", body={"id": 5}))
+    assert message.id == message.msg_id
+    assert message.subject == "fairlead.v1.submit.sim.x"
+    assert json.loads(message.payload) == {"id": 5}
 
 
 def accepted(job: str) -> Accepted:

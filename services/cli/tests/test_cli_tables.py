@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from fairlead_cli.client.explained import explain_text, headline
-from fairlead_cli.client.live import Pulse, dashboard
+from fairlead_cli.client.live import Throughput, dashboard
 from fairlead_cli.client.marks import share_bar
-from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
-from fairlead_cli.client.tables import queue_view, tenants_view
-from fairlead_cli.client.words import (
+from fairlead_cli.client.phrases import (
     of_part,
     promised_in_words,
     reason,
 )
+from fairlead_cli.client.plain_table import Cell, Column, StyledText, table_lines
+from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.console import coloured, unstyled
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.decisions import EffectiveJob, Within
@@ -135,7 +135,7 @@ def test_names_of_jobs_are_whole_however_narrow_the_terminal_is(columns: int) ->
     name = "job-with-a-long-name-0123456789"
     why = "its tenant comes to 97.0 % of its part, this one's to 100.0 %"
     queue = queue_of(ranked(position=msgspec.structs.replace(POSITION, id=name), why=why))
-    frame = dashboard("top", tenants=TENANTS, queue=queue, pulse=Pulse(), columns=columns)
+    frame = dashboard("top", tenants=TENANTS, queue=queue, throughput=Throughput(), columns=columns)
     text = f"{queue_view(queue, columns=columns)}\n{frame}"
     assert text.count(name) == 2
     assert max(map(len, text.splitlines())) <= columns
@@ -171,7 +171,7 @@ def test_cells_of_other_scripts_stand_under_one_another() -> None:
 
 def test_styles_take_no_room() -> None:
     heads = [Column("job", is_name=True), Column("n", right=True)]
-    row: list[Cell] = [Piece("a", "bold"), [Piece("1", "cyan"), Piece("2", "dim")]]
+    row: list[Cell] = [StyledText("a", "bold"), [StyledText("1", "cyan"), StyledText("2", "dim")]]
     bare, styled = (list(table_lines(heads, [row], width=9, style=one)) for one in (unstyled, coloured))
     assert [re.sub(r"\033\[[0-9;]*m", "", line) for line in styled] == bare
     assert styled != bare
@@ -397,7 +397,7 @@ def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
     [pool] = TENANTS.pools
     tenants = TenantsReply(at=NOW, pools=[msgspec.structs.replace(pool, steering=[KUEUE])])
     idle = queue_of(waiting=0, positions=[], steering=[KUEUE])
-    frame = dashboard("Fairlead", tenants=tenants, queue=queue, pulse=Pulse())
+    frame = dashboard("Fairlead", tenants=tenants, queue=queue, throughput=Throughput())
     for view in (queue_view(queue), tenants_view(tenants), frame, queue_view(idle)):
         text = view
         assert "lab (kueue) would take the order as a tie-break: its queues have quota of their own" in text
@@ -452,7 +452,7 @@ def test_a_plain_simulated_cluster_is_no_news() -> None:
         assert f"sim ({frontend}) follows the order exactly" in queue_view(queue_of(steering=other))
 
 
-def plain(bar: Sequence[Piece]) -> str:
+def plain(bar: Sequence[StyledText]) -> str:
     return "".join(one.text for one in bar)
 
 
@@ -510,17 +510,17 @@ def test_a_reason_beyond_the_cap_goes_by_the_clock_where_that_is_known() -> None
 
 
 def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
-    pulse = Pulse()
+    throughput = Throughput()
     for event in (a_queued_event(), a_started_event(), an_ended_event()):
-        pulse.take(event)
-    text = dashboard("Fairlead", tenants=TENANTS, queue=queue_of(), pulse=pulse)
+        throughput.take(event)
+    text = dashboard("Fairlead", tenants=TENANTS, queue=queue_of(), throughput=throughput)
     for part in ("1 queued, 1 started, 1 ended", "pool gpu", "next of 7 waiting", "train [red]"):
         assert part in text
-    assert "waiting for a scorer" in dashboard("Fairlead", tenants=None, queue=None, pulse=pulse)
+    assert "waiting for a scorer" in dashboard("Fairlead", tenants=None, queue=None, throughput=throughput)
 
 
 def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
-    text = dashboard("Fairlead", tenants=TENANTS, queue=queue_of(), pulse=Pulse(), columns=80)
+    text = dashboard("Fairlead", tenants=TENANTS, queue=queue_of(), throughput=Throughput(), columns=80)
     assert "asks for" not in text
     assert "uses" not in text
     tenant = next(line for line in text.splitlines() if line.startswith("team-a"))

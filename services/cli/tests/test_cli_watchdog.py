@@ -13,9 +13,9 @@ from fairlead_cli.client.instance import RunningInstance, find_url, forget, reme
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import target
 from fairlead_cli.kueue.flags import WatchdogFlags
-from fairlead_cli.kueue.watchdog import running
+from fairlead_cli.kueue.watchdog import watchdog_run
 from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction
-from fairlead_cli.kueue.watchdog.running import LeaderWatch, run_watchdog
+from fairlead_cli.kueue.watchdog.watchdog_run import LeaderWatch, run_watchdog
 from fairlead_testkit import eventually
 from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import GPU, KubeLab, things
@@ -83,14 +83,14 @@ async def test_that_nats_is_out_of_reach_is_said_once_however_often_it_is_tried(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.delenv("NATS_URL", raising=False)
-    monkeypatch.setattr(running, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(watchdog_run, "_RETRY_SECONDS", 0.01)
     tries = list[str]()
 
     def noting(stated: str | None, environment: Mapping[str, str]) -> str:
         tries.append("")
         return find_url(stated, environment)
 
-    monkeypatch.setattr(running, "find_url", noting)
+    monkeypatch.setattr(watchdog_run, "find_url", noting)
     async with beside(LeaderWatch("lab", None).run()):
         await eventually(lambda: len(tries) > 3, what="it tries again")
     assert capsys.readouterr().err.count("NATS is out of reach: no running Fairlead is known") == 1
@@ -104,14 +104,14 @@ async def test_an_instance_that_started_anew_at_another_address_is_found(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(running, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(watchdog_run, "_RETRY_SECONDS", 0.05)
     state, asked = state_directory(os.environ), list[str]()
 
     def noting(settings: ConnectionSettings, *, name: str) -> object:
         asked.append(settings.url)
         return connect(settings, name=name)
 
-    monkeypatch.setattr(running, "connect", noting)
+    monkeypatch.setattr(watchdog_run, "connect", noting)
     first, second = nats, nats.replace("127.0.0.1", "localhost")
     assert first != second
     remember(state, RunningInstance(url=first, pid=os.getpid(), store="x"))

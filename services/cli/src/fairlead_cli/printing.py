@@ -48,8 +48,8 @@ def print_outcome(found: msgspec.Struct, names: Iterable[str], form: Format) -> 
         write_line(as_text(published(found), form))
 
 
-def tell(text: str, form: Format) -> None:
-    """A line of what a command came to: for people the result itself, beside a document a remark."""
+def print_sentence(text: str, form: Format) -> None:
+    """Print a sentence on what a command did: on standard output for people, else on standard error beside the document."""
     (write_line if is_for_people(form) else say)(text)
 
 

@@ -7,7 +7,7 @@
 - `decide`: a `decision` is what a shard's owner publishes (pure); `shard_assignment` says which shards are ours,
   `shard_ownership` claims one and publishes.
 - `report`: `record` counts and logs, `fairness_metrics` are worked out when scraped, `pass_traces` trace decisions.
-- `query`: the `query_server` takes people's questions, `questions` and `explaining` answer them, in the words of `words`.
+- `query`: the `query_server` takes people's questions, `questions` and `explaining` answer them, in the sentences of `job_sentences`.
 - `route`: the `router` sends jobs that name no cluster to the one that `choice` finds.
 
 `dry_run` is the loop that publishes nothing; `app` wires it.

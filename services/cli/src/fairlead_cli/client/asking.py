@@ -7,8 +7,8 @@ import msgspec
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.explained import explain_text
+from fairlead_cli.client.phrases import what_is_known
 from fairlead_cli.client.tables import queue_view, tenants_view
-from fairlead_cli.client.words import what_is_known
 from fairlead_cli.console import styled
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from fairlead_cli.client.words import (
+from fairlead_cli.client.phrases import (
     ahead_in_words,
     amounts,
     approval_in_words,

@@ -18,8 +18,8 @@ _OTHER_LINES = 20
 ORDER_RULE = "Class first; then the tenant that has less of its part. Waiting makes up for a part of it."
 
 
-class Pulse:
-    """Counts what happens, in all and over the last seconds."""
+class Throughput:
+    """Counts of jobs' events: all since it began, and ends over the last seconds."""
 
     def __init__(self) -> None:
         self.queued = self.started = self.ended = self.levels = 0
@@ -64,7 +64,7 @@ def dashboard(
     *,
     tenants: TenantsReply | None,
     queue: QueueReply | None,
-    pulse: Pulse,
+    throughput: Throughput,
     columns: int = WIDE_COLUMNS,
     style: Style = unstyled,
 ) -> str:
@@ -72,7 +72,7 @@ def dashboard(
 
     `columns` is the width of the terminal.
     """
-    since = wrapped(f"since this view began: {pulse.words()}", columns)
+    since = wrapped(f"since this view began: {throughput.words()}", columns)
     head = [style(title, "bold"), style(since, "dim")]
     if tenants is None:
         return "\n".join([*head, style("waiting for a scorer to answer …", "yellow")])

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from fairlead_cli.client.plain_table import Piece
-from fairlead_cli.client.words import (
+from fairlead_cli.client.phrases import (
     adherence_in_words,
     levels_left_in_words,
     preempted_in_words,
@@ -13,6 +12,7 @@ from fairlead_cli.client.words import (
     untaken_in_words,
     unwell_in_words,
 )
+from fairlead_cli.client.plain_table import StyledText
 from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.frontend.capabilities import shipped_capabilities
 from fairlead_contracts.messages.questions import Steering
@@ -62,14 +62,14 @@ def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style =
             yield wrapped(f"{one.cluster}: {adherence_in_words(one.adherence)}", columns)
 
 
-def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> list[Piece]:
+def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> list[StyledText]:
     """A bar of the share with a mark at the entitlement. `scale` is the share at the bar's full width."""
     filled = min(width, round(share / scale * width)) if scale else 0
     mark = min(width - 1, round(entitlement / scale * width)) if scale and entitlement else None
-    bar = [Piece("█", "cyan") if cell < filled else Piece("·", "dim") for cell in range(width)]
+    bar = [StyledText("█", "cyan") if cell < filled else StyledText("·", "dim") for cell in range(width)]
     if mark is not None:
-        bar[mark] = Piece("┃", "mark") if mark < filled else Piece("│", "bold")
+        bar[mark] = StyledText("┃", "mark") if mark < filled else StyledText("│", "bold")
     return [
-        Piece("".join(one.text for one in group), style)
+        StyledText("".join(one.text for one in group), style)
         for style, group in groupby(bar, lambda one: one.style)
     ]

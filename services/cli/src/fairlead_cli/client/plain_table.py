@@ -26,14 +26,14 @@ class Column(NamedTuple):
     """Whether its cells are sentences; the last one may."""
 
 
-class Piece(NamedTuple):
-    """A text with its style, such as `bold`; empty for none."""
+class StyledText(NamedTuple):
+    """A text and its style, such as `bold`; empty for none."""
 
     text: str
     style: str = ""
 
 
-type Cell = str | Piece | Sequence[Piece]
+type Cell = str | StyledText | Sequence[StyledText]
 """The text of a cell; several pieces stand beside one another."""
 
 
@@ -50,24 +50,26 @@ def table_lines(
     """
     whole = [[_pieces(cell) for cell in row] for row in rows]
     widths = _widths(columns, whole, width)
-    titles = [(Piece(column.title, "bold"),) for column in columns]
+    titles = [(StyledText(column.title, "bold"),) for column in columns]
     yield from _row_lines(columns, titles, widths, style)
     yield "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
     for row in whole:
         yield from _row_lines(columns, row, widths, style)
 
 
-def _pieces(cell: Cell) -> Sequence[Piece]:
+def _pieces(cell: Cell) -> Sequence[StyledText]:
     if isinstance(cell, str):
-        return (Piece(cell),)
-    return (cell,) if isinstance(cell, Piece) else cell
+        return (StyledText(cell),)
+    return (cell,) if isinstance(cell, StyledText) else cell
 
 
-def _length(cell: Sequence[Piece]) -> int:
+def _length(cell: Sequence[StyledText]) -> int:
     return sum(cells(piece.text) for piece in cell)
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Sequence[Piece]]], width: int) -> list[int]:
+def _widths(
+    columns: Sequence[Column], rows: Sequence[Sequence[Sequence[StyledText]]], width: int
+) -> list[int]:
     """The width of each column: what its longest cell needs, less for sentences, then for names, where that is too much."""
     needed = [
         max([cells(column.title), *(_length(row[number]) for row in rows)])
@@ -84,7 +86,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Sequence[Piece]]]
 
 
 def _row_lines(
-    columns: Sequence[Column], row: Sequence[Sequence[Piece]], widths: Sequence[int], style: Style
+    columns: Sequence[Column], row: Sequence[Sequence[StyledText]], widths: Sequence[int], style: Style
 ) -> Iterator[str]:
     """The lines of a row: before it that of a name too long, under it the rest of its sentence."""
     last = len(columns) - 1
@@ -94,17 +96,17 @@ def _row_lines(
             yield _line(columns[: number + 1], parts[: number + 1], widths, style)
             parts[: number + 1] = [()] * (number + 1)
     sentence: list[str] = []
-    [first, *_] = parts[last] or [Piece("")]
+    [first, *_] = parts[last] or [StyledText("")]
     if columns[last].wraps and _length(parts[last]) > widths[last]:
         first_line, *sentence = wrapped(first.text, widths[last]).splitlines()
-        parts[last] = (Piece(first_line, first.style),)
+        parts[last] = (StyledText(first_line, first.style),)
     yield _line(columns, parts, widths, style)
     indent = " " * (sum(widths[:last]) + len(GAP) * last)
-    yield from (indent + _dressed((Piece(more, first.style),), style) for more in sentence)
+    yield from (indent + _dressed((StyledText(more, first.style),), style) for more in sentence)
 
 
 def _line(
-    columns: Sequence[Column], parts: Sequence[Sequence[Piece]], widths: Sequence[int], style: Style
+    columns: Sequence[Column], parts: Sequence[Sequence[StyledText]], widths: Sequence[int], style: Style
 ) -> str:
     line = []
     for column, cell, width in zip(columns, parts, widths, strict=False):
@@ -114,5 +116,5 @@ def _line(
     return GAP.join(line).rstrip()
 
 
-def _dressed(cell: Sequence[Piece], style: Style) -> str:
+def _dressed(cell: Sequence[StyledText], style: Style) -> str:
     return "".join(style(piece.text, piece.style) if piece.style else piece.text for piece in cell)

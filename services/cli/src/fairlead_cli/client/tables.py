@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from fairlead_cli.client.marks import BAR_WIDTH, share_bar, steering_lines
-from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
-from fairlead_cli.client.words import (
+from fairlead_cli.client.phrases import (
     amounts,
     approval_in_words,
     counted,
@@ -14,6 +13,7 @@ from fairlead_cli.client.words import (
     reason,
     waited,
 )
+from fairlead_cli.client.plain_table import Cell, Column, StyledText, table_lines
 from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import TenantShare
@@ -195,7 +195,7 @@ def position_lines(
     why = "the one above goes first because" if told else "why here: its tenant"
     shown += [
         (Column("waited", right=True), lambda one: waited(one.position, now)),
-        (Column(why, wraps=True), lambda one: Piece(_why(one, told=told, by_weight=by_weight), "dim")),
+        (Column(why, wraps=True), lambda one: StyledText(_why(one, told=told, by_weight=by_weight), "dim")),
     ]
     yield from _table(shown, positions, columns, style)
 
@@ -280,7 +280,7 @@ def tenants_lines(
         (Column("waiting", right=True), lambda one: str(one.standing.waiting)),
     ]
     if wide:
-        shown.append((Column("uses", wraps=True), lambda one: Piece(_use(one.standing), "dim")))
+        shown.append((Column("uses", wraps=True), lambda one: StyledText(_use(one.standing), "dim")))
     yield from _table(shown, [line for _, line in tree], columns, style)
 
 
@@ -319,7 +319,7 @@ def _silences(pool: PoolQueue | PoolTenants, columns: int, style: Style) -> Iter
         yield style(wrapped(told, columns), "yellow")
 
 
-def _class(ranked: RankedPosition) -> Piece:
+def _class(ranked: RankedPosition) -> StyledText:
     job_class, approved = ranked.position.job_class, ranked.approved
     by = "" if approved is None else f" (by {approved.by or 'an operator'})"
-    return Piece(f"{job_class}{by}", "bold red" if job_class == "urgent" else "")
+    return StyledText(f"{job_class}{by}", "bold red" if job_class == "urgent" else "")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fairlead_bus import Bus, Follower
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.client.live import Pulse, dashboard, positions_that_fit
+from fairlead_cli.client.live import Throughput, dashboard, positions_that_fit
 from fairlead_cli.console import Style, coloured, output, unstyled, write_line
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_cli.signals import happens
@@ -62,21 +62,21 @@ async def hearing[T](
         task.cancel()
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """A look at a running instance; None where no scorer answers."""
+class InstanceAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers of a running instance on tenants and jobs; None where no scorer answers."""
 
     tenants: TenantsReply | None = None
     queue: QueueReply | None = None
 
 
-async def look(bus: Bus, *, positions: int, pool: str | None = None) -> Look:
+async def look(bus: Bus, *, positions: int, pool: str | None = None) -> InstanceAnswers:
     """Ask for tenants and for the next jobs, so many of each pool."""
     try:
         tenants = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
         queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=positions), QUEUE_REPLY)
     except NoScorerAnswersError:
-        return Look()
-    return Look(tenants=tenants, queue=queue)
+        return InstanceAnswers()
+    return InstanceAnswers(tenants=tenants, queue=queue)
 
 
 def events(bus: Bus, take: Callable[[AnyEvent], None]) -> AbstractAsyncContextManager[None]:
@@ -112,19 +112,19 @@ def ending_on_q() -> Iterator[asyncio.Event]:
 async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
     """Show the live view until `q` or Ctrl-C; where standard output is no terminal, print it once."""
     console = output()
-    pulse = Pulse()
+    throughput = Throughput()
 
-    def frame(found: Look, style: Style) -> str:
+    def frame(found: InstanceAnswers, style: Style) -> str:
         return dashboard(
             "Fairlead",
             tenants=found.tenants,
             queue=found.queue,
-            pulse=pulse,
+            throughput=throughput,
             columns=console.width,
             style=style,
         )
 
-    async with connected(nats) as bus, events(bus, pulse.take):
+    async with connected(nats) as bus, events(bus, throughput.take):
         first = await look(bus, positions=positions_that_fit(console.height), pool=pool)
         if not console.is_terminal:
             write_line(frame(first, unstyled))

@@ -23,7 +23,7 @@ Exit codes: 0 all went well; 1 refused or failed; 2 wrong usage or input; 3 nobo
 could not be run (its port is taken, say), or a part of Fairlead is not installed; 130 ended by Ctrl-C.
 """
 _GROUPS: dict[Group, dict[str, str]] = {
-    RUN: {"demo": "running", "up": "running", "feed": "running", "watchdog": "clusters"},
+    RUN: {"demo": "instances", "up": "instances", "feed": "instances", "watchdog": "clusters"},
     USE: {
         "submit": "submitting",
         "queue": "asking",
@@ -33,7 +33,12 @@ _GROUPS: dict[Group, dict[str, str]] = {
     },
     TRY: {"order": "ordering", "snapshot": "ordering"},
     CHECK: {"doctor": "clusters"},
-    STEER: {"approve": "steering", "pause": "steering", "resume": "steering", "release": "steering"},
+    STEER: {
+        "approve": "operator_words",
+        "pause": "operator_words",
+        "resume": "operator_words",
+        "release": "operator_words",
+    },
 }
 """Each command with the module that has it, under its own name."""
 _FAMILIES = {"policy": "policies", "nats": "nats", "slurm": "slurm"}

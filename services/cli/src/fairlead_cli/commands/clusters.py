@@ -29,7 +29,7 @@ def doctor(
     from fairlead_cli.client.connection import run
     from fairlead_cli.errors import InputError
     from fairlead_cli.kueue.clusters import target
-    from fairlead_cli.kueue.doctor.running import run_doctor
+    from fairlead_cli.kueue.doctor.doctor_run import run_doctor
 
     if flags.revoke and flags.give_leave:
         raise InputError("--revoke takes leave back, and --give-leave gives it: state one of them")
@@ -63,7 +63,7 @@ def watchdog(
     from fairlead_cli.client.connection import run
     from fairlead_cli.errors import InputError
     from fairlead_cli.kueue.clusters import target
-    from fairlead_cli.kueue.watchdog.running import run_watchdog
+    from fairlead_cli.kueue.watchdog.watchdog_run import run_watchdog
 
     if not queues and not flags.check:
         raise InputError("name at least one ClusterQueue, or a check: --check gang-fit")

@@ -37,7 +37,7 @@ def order(
 
         print_explanations(explanations(file, explain), explain, form=output, verbose=verbose)
         return
-    from fairlead_cli.paper.running import leave, put_in_order
+    from fairlead_cli.paper.order_run import leave, put_in_order
 
     _held = put_in_order(file, levels=levels, form=output)
     leave()
@@ -54,6 +54,6 @@ def snapshot(*, pool: str | None = None, output: Output = "table", reach: Reach 
         JSON, made to be edited (table, wide and json); yaml: the same as YAML; name: its jobs that wait.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.paper.taking import take_snapshot
+    from fairlead_cli.paper.snapshot_taking import take_snapshot
 
     run(take_snapshot(reach.nats, pool=pool, form=output))

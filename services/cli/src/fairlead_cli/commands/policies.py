@@ -44,7 +44,7 @@ def apply(
         Words; json, yaml: see docs/output.md; name: the revision.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.client.steering import this_user
+    from fairlead_cli.client.steering_mode import this_user
     from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 
     terms = ApplyTerms(onto=onto, force=force, exact=exact, by=by or this_user())
@@ -66,7 +66,7 @@ def check(file: Path, /, *, output: Output = "table", reach: Reach = HERE) -> No
         Words; json, yaml: see docs/output.md; name: the file, if it is valid.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.policy.looking import check_file
+    from fairlead_cli.policy.file_commands import check_file
     from fairlead_cli.policy.members import known_pools
 
     check_file(file, lambda: run(known_pools(reach.nats)), form=output)
@@ -94,7 +94,7 @@ def diff(
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.policy.applying import ApplyTerms
-    from fairlead_cli.policy.looking import print_differences
+    from fairlead_cli.policy.file_commands import print_differences
 
     if run(print_differences(reach.nats, file, ApplyTerms(exact=exact), form=output)):
         raise SystemExit(1)
@@ -114,11 +114,11 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
     from fairlead_cli.client.connection import run
 
     if file is None:
-        from fairlead_cli.policy.showing import print_policy
+        from fairlead_cli.policy.in_force import print_policy
 
         run(print_policy(reach.nats, form=output))
         return
-    from fairlead_cli.policy.looking import print_file
+    from fairlead_cli.policy.file_commands import print_file
     from fairlead_cli.policy.members import known_pools
 
     print_file(file, lambda: run(known_pools(reach.nats)), form=output)
@@ -164,7 +164,7 @@ def revert(
         Words; json, yaml: see docs/output.md; name: the revision.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.client.steering import this_user
+    from fairlead_cli.client.steering_mode import this_user
     from fairlead_cli.policy.history import put_back
 
     run(put_back(reach.nats, revision, exact=exact, by=by or this_user(), form=output))

@@ -91,7 +91,7 @@ def facts_of(workload: SimWorkload, flags: DemoFlags, recording: Recording, rest
     ]
 
 
-def tell(report: DemoReport, flags: DemoFlags) -> None:
+def print_report(report: DemoReport, flags: DemoFlags) -> None:
     """Print figures or report, and write the page."""
     if flags.json:
         write_line(msgspec.json.encode(report.figures).decode())

@@ -26,7 +26,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     because: str = ""
 
 
-def told(line: bytes) -> str | None:
+def write_in_words(line: bytes) -> str | None:
     """The write that a line of an admitter's log tells of, in words; None where it tells of another thing."""
     try:
         found = msgspec.json.decode(line, type=_Line)
@@ -70,6 +70,6 @@ async def dry_run_of(plan: StackPlan) -> AsyncIterator[None]:
 async def _follow(tail: Tail) -> None:
     while True:
         for line in tail.lines():
-            if (words := told(line)) is not None:
+            if (words := write_in_words(line)) is not None:
                 say(words)
         await asyncio.sleep(_LOOK_SECONDS)  # a file that grows tells nobody

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from fairlead_bus import Bus
-from fairlead_cli.client.steering import this_user
+from fairlead_cli.client.steering_mode import this_user
 from fairlead_cli.console import remarks, say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.kueue.flags import DoctorFlags
@@ -18,8 +18,8 @@ async def examined(plan: StackPlan, bus: Bus, flags: DoctorFlags, end: asyncio.E
     A cluster that cannot be reached just now is no reason to end: its watcher keeps trying, and nothing is written to it.
     """
     # The doctor's rules are only needed where there is a cluster.
+    from fairlead_cli.kueue.doctor.doctor_run import OwnStart, look
     from fairlead_cli.kueue.doctor.rendering import view
-    from fairlead_cli.kueue.doctor.running import OwnStart, look
 
     start = OwnStart(dry_run=plan.dry_run, checks_gangs=plan.gang_fit)
     for target in plan.kubernetes:

@@ -18,7 +18,7 @@ import msgspec
 from fairlead_bus import Bus, connect
 from fairlead_bus.server.provision import provision
 from fairlead_cli.client.connection import connection_settings
-from fairlead_cli.client.steering import this_user
+from fairlead_cli.client.steering_mode import this_user
 from fairlead_cli.errors import CommandError, InputError, OvertakenError, ProcessFailedError
 from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.local.server import ServerPlan, plan_server, wait_ready

@@ -21,7 +21,7 @@ from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.nats.files import LAYOUT_FILE, DirectorySource, NatsDirectory, read_stated
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import NatsChecked
-from fairlead_cli.printing import is_for_people, print_outcome, tell
+from fairlead_cli.printing import is_for_people, print_outcome, print_sentence
 
 DONE, UNDONE = 0, 1
 _CONNECT_SECONDS = 5.0
@@ -56,7 +56,7 @@ async def checked(directory: Path, nats: str | None, *, form: Format = "table") 
         for fault in faults:
             write_line(fault)
     sound = f"{len(everybody)} users may do what they need, and nothing else"
-    tell(f"{len(faults)} faults" if faults else sound, form)
+    print_sentence(f"{len(faults)} faults" if faults else sound, form)
     print_outcome(NatsChecked(users=len(everybody), faults=faults), faults, form)
     return UNDONE if faults else DONE
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from fairlead_cli.client.words import duration, reason, share_in_words, tree_reason
+from fairlead_cli.client.phrases import duration, reason, share_in_words, tree_reason
 from fairlead_cli.paper.arranging import PlannedPool, ids_of
 from fairlead_cli.paper.fitting import fit_cell, fit_reasons
 from fairlead_cli.paper.reserving import reserve_words

@@ -26,9 +26,9 @@ from fairlead_cli.policy.effects import remarks
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.members import doubts_of, pools_known
-from fairlead_cli.policy.older import over, told_of
+from fairlead_cli.policy.older_formats import older_format_notes, policy_over
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept, swap, unread, writers_since
-from fairlead_cli.printing import print_outcome, tell
+from fairlead_cli.printing import print_outcome, print_sentence
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
 
@@ -69,9 +69,9 @@ async def put_in_force(
             warn(sentence)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:
-        tell(note, form)
+        print_sentence(note, form)
     done = "is in force" if applied.written else "was in force already"
-    tell(f"policy revision {applied.revision}: {path} {done}", form)
+    print_sentence(f"policy revision {applied.revision}: {path} {done}", form)
     if applied.written and file.revision is not None:
         say("To edit it further: `fairlead policy show` prints it with its new revision.")
     print_outcome(applied, [str(applied.revision)], form)
@@ -123,7 +123,7 @@ def resulting(
     Raises:
         InputError: approvals in force could not be kept.
     """
-    after = over(file, standing.policy)
+    after = policy_over(file, standing.policy)
     if not exact:
         before = None if made_from is None else made_from.policy
         after = with_approvals(after, standing.policy, before, name=file.name, names=names)
@@ -162,7 +162,7 @@ async def _refuse_overtaken(
     lines = list(changes_in_words(then, now, await names_in(bus, [now, then])))
     raise OvertakenError(
         f"{file.name} was not put in force: revision {standing.revision} is. {known}",
-        problems=few(lines, most=_MOST_LINES),
+        problems=first_lines(lines, most=_MOST_LINES),
         hint=f"Take over what shall stay, then say that you did: --onto {standing.revision}",
     )
 
@@ -172,15 +172,15 @@ def _told(file: PolicyFile, standing: StoredPolicy, after: PolicyDocument, names
     before = apart_from_approvals(standing.policy)
     changes = [] if before is None else list(differences(before, apart_from_approvals(after)))
     return [
-        *told_of(file, after, standing.revision, standing.policy),
+        *older_format_notes(file, after, standing.revision, standing.policy),
         *([f"changed from revision {standing.revision}:"] if changes else []),
-        *(f"  {line}" for line in few(changes, most=_MOST_LINES)),
+        *(f"  {line}" for line in first_lines(changes, most=_MOST_LINES)),
         *changes_of_approvals(file.policy, standing.policy, after, name=file.name, names=names),
     ]
 
 
-def few(lines: list[str], *, most: int) -> list[str]:
-    """The first lines, and how many more there are."""
+def first_lines(lines: list[str], *, most: int) -> list[str]:
+    """The first `most` lines, and one with the number of the others."""
     more = len(lines) - most
     return lines if more <= 0 else [*lines[:most], f"and {more} lines more"]
 

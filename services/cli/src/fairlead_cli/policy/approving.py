@@ -14,13 +14,13 @@ import msgspec
 from fairlead_bus import Bus
 from fairlead_cli.client.approval_dates import grant_history
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.client.words import approval_in_words, counted, what_is_known
+from fairlead_cli.client.phrases import approval_in_words, counted, what_is_known
 from fairlead_cli.errors import CommandError, InputError, NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ClassGranted
-from fairlead_cli.policy.job_names import named
+from fairlead_cli.policy.job_names import full_name
 from fairlead_cli.policy.store import in_force, swap, unread
-from fairlead_cli.printing import print_outcome, tell
+from fairlead_cli.printing import print_outcome, print_sentence
 from fairlead_contracts.messages.questions import (
     EXPLAIN_REPLY,
     Approval,
@@ -65,7 +65,7 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
             fresh = _prunable(document) - asked - {job.uid}
             asked.update(fresh)
             gone.update([uid for uid in fresh if await _is_gone(bus, uid)])
-            after = granted(without(document, gone), job, approval)
+            after = granted(without_grants(document, gone), job, approval)
             had_it = _grants_to(document, job.uid) == _grants_to(after, job.uid)
             return after
 
@@ -76,16 +76,18 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
     if had_it:
         standing = Approval(job_class=job_class, by=grant.by, why=grant.why, since=since)
         left = "" if rewritten.written else ". Nothing was changed"
-        tell(f"{named(job)} was approved already: {approval_in_words(standing)}{left}", form)
+        print_sentence(f"{full_name(job)} was approved already: {approval_in_words(standing)}{left}", form)
     else:
-        tell(f"{named(job)} is {job_class} from now on (policy revision {rewritten.revision})", form)
+        print_sentence(
+            f"{full_name(job)} is {job_class} from now on (policy revision {rewritten.revision})", form
+        )
     if job.phase == Phase.RUNNING:
-        tell("It runs already: its class counts only if it has to wait again.", form)
+        print_sentence("It runs already: its class counts only if it has to wait again.", form)
     if gone:
         dropped = counted(len(gone), "grant of a job", "grants of jobs")
-        tell(f"dropped {dropped} that nobody knows any more", form)
+        print_sentence(f"dropped {dropped} that nobody knows any more", form)
     said = ClassGranted(
-        job=named(job),
+        job=full_name(job),
         uid=job.uid,
         job_class=job_class,
         revision=rewritten.revision,
@@ -112,11 +114,11 @@ async def withdraw(nats: str | None, approval: ApprovalRequest, *, form: Format 
         async def change(document: PolicyDocument) -> PolicyDocument:
             nonlocal uid
             uid = _granted_to(document, names, approval.job)
-            return without(document, {uid})
+            return without_grants(document, {uid})
 
         revision = (await _rewrite(bus, change, approval.by)).revision
-    job = next((named(one) for one in found if one.uid == uid), approval.job)
-    tell(f"{job}: what was granted to it is taken back (policy revision {revision})", form)
+    job = next((full_name(one) for one in found if one.uid == uid), approval.job)
+    print_sentence(f"{job}: what was granted to it is taken back (policy revision {revision})", form)
     print_outcome(ClassGranted(job=job, uid=uid, job_class=None, revision=revision), [job], form)
 
 
@@ -149,15 +151,15 @@ def granted(document: PolicyDocument, job: Explanation, approval: ApprovalReques
     grant = Grant(tenant=tenant, classes=[job_class], job=job.uid, by=approval.by, why=why)
     if _grants_to(document, job.uid) == [grant]:
         return document
-    rest = without(document, {job.uid})
+    rest = without_grants(document, {job.uid})
     changed = msgspec.structs.replace(rest, grants=[*rest.grants, grant])
     if problems := check_document(changed):
         raise InputError("this cannot be granted:", problems=[str(problem) for problem in problems])
     return changed
 
 
-def without(document: PolicyDocument, jobs: Collection[str]) -> PolicyDocument:
-    """The document without the grants to these jobs."""
+def without_grants(document: PolicyDocument, jobs: Collection[str]) -> PolicyDocument:
+    """The document without the grants to these single jobs."""
     return msgspec.structs.replace(
         document, grants=[grant for grant in document.grants if grant.job is None or grant.job not in jobs]
     )
@@ -217,12 +219,12 @@ def _only(found: list[Explanation], job: str) -> Explanation:
     """The one job of that name that has not ended; the one that has, where there is only that."""
     alive = [one for one in found if one.phase != Phase.ENDED] or found
     if len(alive) > 1:
-        lines = [f"{one.uid}  {named(one)} on {one.cluster}, {one.phase}" for one in alive]
-        unique = len({named(one) for one in alive}) == len(alive)
-        by = f"its name with the scope, as {named(alive[0])}, or by its uid" if unique else "its uid"
+        lines = [f"{one.uid}  {full_name(one)} on {one.cluster}, {one.phase}" for one in alive]
+        unique = len({full_name(one) for one in alive}) == len(alive)
+        by = f"its name with the scope, as {full_name(alive[0])}, or by its uid" if unique else "its uid"
         raise InputError(f"several jobs are called {job!r}; say which by {by}:", problems=lines)
     if alive[0].phase == Phase.ENDED:
-        raise CommandError(f"{named(alive[0])} has ended: a class would change nothing")
+        raise CommandError(f"{full_name(alive[0])} has ended: a class would change nothing")
     return alive[0]
 
 

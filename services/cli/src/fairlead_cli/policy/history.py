@@ -14,12 +14,12 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import CommandError, NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import PolicyPut
-from fairlead_cli.policy.applying import ApplyTerms, apply_file, few
+from fairlead_cli.policy.applying import ApplyTerms, apply_file, first_lines
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_in_words
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.store import in_force
-from fairlead_cli.printing import is_for_people, print_names, print_outcome, print_stream, tell
+from fairlead_cli.printing import is_for_people, print_names, print_outcome, print_sentence, print_stream
 from fairlead_cli.published import published
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import DocumentError
@@ -113,7 +113,7 @@ async def put_back(
         applied = await apply_file(bus, file, terms)
     other = _last_other(known) if revision is None else None
     for line in (*applied.notes, *_told_of_return(applied, found.revision, other, exact=exact)):
-        tell(line, form)
+        print_sentence(line, form)
     print_outcome(applied, [str(applied.revision)], form)
 
 
@@ -203,7 +203,7 @@ def _in_words(
             continue
         if before is not None and before.policy is not None:
             changes = list(changes_in_words(before.policy, one.policy, names))
-            yield from (f"  {line}" for line in few(changes, most=_MOST_LINES))
+            yield from (f"  {line}" for line in first_lines(changes, most=_MOST_LINES))
         before = one
 
 

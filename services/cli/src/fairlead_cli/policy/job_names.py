@@ -18,7 +18,7 @@ _MOST_NAMED = 20
 """Number of jobs that are asked about at most."""
 
 
-def named(job: Explanation) -> str:
+def full_name(job: Explanation) -> str:
     """The job as people know it, and as every command takes it."""
     return f"{job.scope}/{job_name(job.id, job.owner)}"
 
@@ -35,5 +35,5 @@ async def names_in(bus: Bus, policies: Iterable[PolicyDocument | None]) -> JobNa
             reply = await ask(bus, "explain", ExplainQuestion(job=job), EXPLAIN_REPLY)
         except CommandError:
             break
-        names |= {found.uid: named(found) for found in reply.found if found.uid == job}
+        names |= {found.uid: full_name(found) for found in reply.found if found.uid == job}
     return names

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusError, Stored, bucket_stream
 from fairlead_cli.client.connection import connected
-from fairlead_cli.client.words import listed
+from fairlead_cli.client.phrases import listed
 from fairlead_cli.errors import NotRunningError
+from fairlead_cli.policy.aging_in_cards import Capacities, asked_pools, capacities, waiting_jobs
 from fairlead_cli.policy.files import PolicyFile
-from fairlead_cli.policy.worth import Capacities, capacities, told_pools, waiting_jobs
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import ContractError, MalformedError
 from fairlead_contracts.messages.members import LEADER_LEASE
@@ -48,7 +48,7 @@ async def known_pools(nats: str | None) -> KnownPools:
 
 async def pools_known(bus: Bus) -> KnownPools:
     """The pools as scorers, clusters and leases tell of them, each as far as it may be read."""
-    told = await told_pools(bus)
+    told = await asked_pools(bus)
     return KnownPools(
         capacities=capacities(told),
         stated=frozenset(await stated_members(bus)),

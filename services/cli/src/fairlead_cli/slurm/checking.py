@@ -6,7 +6,7 @@ Defaults are those of slurm.conf(5), the same from 22.05 to 25.11.
 import re
 from collections.abc import Callable, Iterator
 
-from fairlead_cli.client.words import counted
+from fairlead_cli.client.phrases import counted
 from fairlead_cli.findings import Finding, Severity, error, info, warning
 from fairlead_cli.slurm.pod_hooks import has_hooks, pod_hooks
 from fairlead_cli.slurm.survey import SlurmSurvey

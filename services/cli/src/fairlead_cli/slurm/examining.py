@@ -14,7 +14,7 @@ from rich.text import Text
 from fairlead_bus import Bus
 from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected
-from fairlead_cli.client.steering import this_user
+from fairlead_cli.client.steering_mode import this_user
 from fairlead_cli.console import say, warn
 from fairlead_cli.findings import Finding, Severity, exit_code, findings_view, open_names
 from fairlead_cli.options import Format

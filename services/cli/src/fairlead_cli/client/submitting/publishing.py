@@ -26,8 +26,8 @@ _PAUSE_SECONDS = 0.5
 _RANDOM_BYTES = 8
 
 
-class Parcel(msgspec.Struct, frozen=True, kw_only=True):
-    """A message ready to be published."""
+class SubmissionMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A submission as the message to be published."""
 
     cluster: str
     tenant: str
@@ -41,12 +41,12 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
 class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one publish."""
 
-    parcel: Parcel
+    message: SubmissionMessage
     problem: str = ""
     """Reason for which it is not stored; empty where it is."""
 
 
-def pack(draft: Draft) -> Parcel:
+def pack(draft: Draft) -> SubmissionMessage:
     """The message of a draft.
 
     The message id says where the answer to an id that cannot be read is heard, and nothing else. Nobody can guess it: a
@@ -54,7 +54,7 @@ def pack(draft: Draft) -> Parcel:
     """
     payload = draft.payload()
     msg_id = f"cli-{secrets.token_hex(_RANDOM_BYTES)}"
-    return Parcel(
+    return SubmissionMessage(
         cluster=draft.cluster,
         tenant=draft.tenant,
         id=peek_id(payload) or msg_id,
@@ -65,17 +65,17 @@ def pack(draft: Draft) -> Parcel:
 
 
 async def publish_all(
-    bus: Bus, parcels: Sequence[Parcel], *, told: Callable[[PublishOutcome], None]
+    bus: Bus, messages: Sequence[SubmissionMessage], *, told: Callable[[PublishOutcome], None]
 ) -> list[PublishOutcome]:
-    """Publish every parcel; those whose ack did not come are sent again, and so are those for which there is no room.
+    """Publish every message; those whose ack did not come are sent again, and so are those for which there is no room.
 
     Args:
         bus: the connection.
-        parcels: messages to publish, in this order.
+        messages: messages to publish, in this order.
         told: hears of each that could not be stored.
     """
     found: list[PublishOutcome] = []
-    left = list(parcels)
+    left = list(messages)
     attempts = 0
     while left:
         attempts += 1
@@ -83,7 +83,7 @@ async def publish_all(
         again = []
         for sent, error in await _publish_once(bus, left):
             if isinstance(error, RetryableBusError) and not isinstance(error, NoStreamError) and not last:
-                again.append(sent.parcel)
+                again.append(sent.message)
                 continue
             found.append(sent)
             if sent.problem:
@@ -96,36 +96,38 @@ async def publish_all(
     return found
 
 
-async def _publish_once(bus: Bus, parcels: Sequence[Parcel]) -> list[tuple[PublishOutcome, BusError | None]]:
-    acks: list[tuple[Parcel, asyncio.Future[Ack] | BusError]] = []
+async def _publish_once(
+    bus: Bus, messages: Sequence[SubmissionMessage]
+) -> list[tuple[PublishOutcome, BusError | None]]:
+    acks: list[tuple[SubmissionMessage, asyncio.Future[Ack] | BusError]] = []
     publisher = Publisher(bus)
-    for parcel in parcels:
+    for message in messages:
         try:
-            future = await publisher.put(parcel.subject, parcel.payload, msg_id=parcel.msg_id)
+            future = await publisher.put(message.subject, message.payload, msg_id=message.msg_id)
         except BusError as error:
-            acks.append((parcel, error))
+            acks.append((message, error))
         else:
-            acks.append((parcel, future))
+            acks.append((message, future))
     with contextlib.suppress(PublishFailedError):  # each future tells its own failure below
         await publisher.flush()
-    return [await _outcome(parcel, ack) for parcel, ack in acks]
+    return [await _outcome(message, ack) for message, ack in acks]
 
 
 async def _outcome(
-    parcel: Parcel, ack: "asyncio.Future[Ack] | BusError"
+    message: SubmissionMessage, ack: "asyncio.Future[Ack] | BusError"
 ) -> tuple[PublishOutcome, BusError | None]:
     if isinstance(ack, BusError):
-        return PublishOutcome(parcel=parcel, problem=_problem(parcel, ack)), ack
+        return PublishOutcome(message=message, problem=_problem(message, ack)), ack
     try:
         await ack
     except BusError as error:
-        return PublishOutcome(parcel=parcel, problem=_problem(parcel, error)), error
-    return PublishOutcome(parcel=parcel), None
+        return PublishOutcome(message=message, problem=_problem(message, error)), error
+    return PublishOutcome(message=message), None
 
 
-def _problem(parcel: Parcel, error: BusError) -> str:
+def _problem(message: SubmissionMessage, error: BusError) -> str:
     if isinstance(error, NoStreamError):
-        return f"no cluster {parcel.cluster!r} is known here"
+        return f"no cluster {message.cluster!r} is known here"
     if isinstance(error, PayloadTooLargeError):
         return f"the body is too large: {error}"
     return f"could not be stored: {error}"

@@ -10,11 +10,11 @@ import msgspec
 
 from fairlead_bus import Bucket, Bus, BusError
 from fairlead_cli.client.connection import connected
+from fairlead_cli.client.phrases import listed
 from fairlead_cli.client.submitting.answers import hearing_answers
 from fairlead_cli.client.submitting.following import Following, SubmissionTally, answer_line
-from fairlead_cli.client.submitting.publishing import Parcel, PublishOutcome, pack, publish_all
+from fairlead_cli.client.submitting.publishing import PublishOutcome, SubmissionMessage, pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
-from fairlead_cli.client.words import listed
 from fairlead_cli.console import fail, say, warn, write_line
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.options import Format
@@ -36,18 +36,18 @@ class Session:
     """A run of `fairlead submit`.
 
     Args:
-        parcels: messages to publish.
+        messages: messages to publish.
         tell: hears of each answer that is news.
     """
 
-    def __init__(self, parcels: Sequence[Parcel], *, tell: Callable[[AnyAnswer], None]) -> None:
-        self._parcels = parcels
+    def __init__(self, messages: Sequence[SubmissionMessage], *, tell: Callable[[AnyAnswer], None]) -> None:
+        self._messages = messages
         self._tell = tell
         self._done = asyncio.Event()
         self._answered = asyncio.Event()
         self.strangers: set[str] = set()
         """Tenants that were refused as such."""
-        self.following = Following((parcel.tenant, parcel.id) for parcel in parcels)
+        self.following = Following((message.tenant, message.id) for message in messages)
 
     async def publish_and_follow(self, bus: Bus) -> None:
         """Publish, and tell every step of every job until each has ended or was refused."""
@@ -66,17 +66,17 @@ class Session:
         """Publishes all, says what could not be stored, and waits for no answer to that."""
         sent = await publish_all(
             bus,
-            self._parcels,
-            told=lambda one: fail(f"{one.parcel.tenant}/{one.parcel.id}: {one.problem}"),
+            self._messages,
+            told=lambda one: fail(f"{one.message.tenant}/{one.message.id}: {one.problem}"),
         )
         for one in sent:
             if one.problem:
-                self.following.give_up((one.parcel.tenant, one.parcel.id))
+                self.following.give_up((one.message.tenant, one.message.id))
         self._check_done()
         return sent
 
     def _hearing(self, bus: Bus) -> AbstractAsyncContextManager[None]:
-        tenants = {parcel.tenant for parcel in self._parcels}
+        tenants = {message.tenant for message in self._messages}
         only = tenants.pop() if len(tenants) == 1 else None
         return hearing_answers(bus, only, self._take, lambda: self.following.names_open)
 
@@ -149,11 +149,11 @@ def _told_unfollowed(
     """Say what was stored, and what became of it within a moment; the exit code."""
     following = session.following
     stored = [one for one in sent if not one.problem]
-    taken = [one for one in stored if not following.is_refused((one.parcel.tenant, one.parcel.id))]
+    taken = [one for one in stored if not following.is_refused((one.message.tenant, one.message.id))]
     for one in taken if not (quiet or form in ("json", "yaml")) else []:
-        known = following.is_known((one.parcel.tenant, one.parcel.id))
+        known = following.is_known((one.message.tenant, one.message.id))
         told = "" if form == "name" else ": known already" if known else ": published"
-        write_line(f"{one.parcel.tenant}/{one.parcel.id}{told}")
+        write_line(f"{one.message.tenant}/{one.message.id}{told}")
     say(_published_in_words(following, stored=len(stored), of=len(sent)))
     _say_what_next(following.tally(), meant)
     if stored and following.unanswered == len(stored) == len(sent):

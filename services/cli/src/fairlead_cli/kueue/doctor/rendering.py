@@ -7,7 +7,7 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from fairlead_cli.client.words import counted, listed
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, Severity, exit_code, findings_view
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict

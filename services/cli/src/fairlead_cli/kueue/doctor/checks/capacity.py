@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead_cli.findings import Finding, info, warning
-from fairlead_cli.kueue.doctor.making import makers
+from fairlead_cli.kueue.doctor.node_pool_fit import makers
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of, usable_nodes
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairlead_cli.client.words import listed
+from fairlead_cli.client.phrases import listed
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_kube.kinds.workloads import POD_PRIORITY_CLASS, PriorityClass

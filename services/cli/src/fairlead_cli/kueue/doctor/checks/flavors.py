@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from fairlead_cli.client.words import counted, listed
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, info, warning
-from fairlead_cli.kueue.doctor.making import makers
+from fairlead_cli.kueue.doctor.node_pool_fit import makers
 from fairlead_cli.kueue.doctor.survey import Survey, check, nodes_of, repels, usable_nodes
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.queues import ResourceFlavor

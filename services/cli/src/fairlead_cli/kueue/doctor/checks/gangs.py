@@ -6,7 +6,7 @@ from itertools import product
 
 import msgspec
 
-from fairlead_cli.client.words import counted, listed
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, quotas_of

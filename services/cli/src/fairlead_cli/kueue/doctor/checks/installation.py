@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.client.words import listed
+from fairlead_cli.client.phrases import listed
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.rights import binding

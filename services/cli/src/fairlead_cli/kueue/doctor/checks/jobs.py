@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from fairlead_cli.client.words import counted, listed
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, warning
 from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey, check, queue_label

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator
 
-from fairlead_cli.client.words import listed
+from fairlead_cli.client.phrases import listed
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import quotas
 from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
-from fairlead_cli.kueue.doctor.making import Misfit, makers, misfits
+from fairlead_cli.kueue.doctor.node_pool_fit import Misfit, makers, misfits
 from fairlead_cli.kueue.doctor.survey import Survey, check, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.frontend.taints import Taint

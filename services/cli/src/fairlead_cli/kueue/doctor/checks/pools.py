@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from fairlead_cli.client.words import listed
+from fairlead_cli.client.phrases import listed
 from fairlead_cli.findings import Finding, Severity, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
 from fairlead_cli.kueue.doctor.survey import Survey, check

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from fairlead_cli.client.words import counted, listed
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of

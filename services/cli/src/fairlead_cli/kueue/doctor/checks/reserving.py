@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fairlead_cli.client.words import listed
+from fairlead_cli.client.phrases import listed
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
 from fairlead_contracts.frontend.marks import WATCHDOG

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.client.words import listed
+from fairlead_cli.client.phrases import listed
 from fairlead_cli.findings import Finding, Severity, error, info, warning
 from fairlead_cli.kueue.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
 from fairlead_cli.kueue.doctor.survey import Right, Survey, check

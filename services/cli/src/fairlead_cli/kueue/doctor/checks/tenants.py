@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.client.words import counted, listed
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_contracts.policyfile.document import Match, Tenant

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from fairlead_cli.client.words import counted, listed
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, error
 from fairlead_cli.kueue.doctor.kinds import Written
 from fairlead_cli.kueue.doctor.survey import Survey, check

@@ -89,7 +89,7 @@ def approve(
         Words; json, yaml: see docs/output.md; name: the job as `<scope>/<name>`.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.client.steering import this_user
+    from fairlead_cli.client.steering_mode import this_user
     from fairlead_cli.policy import approving
 
     approval = approving.ApprovalRequest(
@@ -100,6 +100,6 @@ def approve(
 
 def _steer(mode: "Mode", pool: str | None, said: SaidFlags, form: Format, reach: Reach) -> None:
     from fairlead_cli.client.connection import run
-    from fairlead_cli.client.steering import set_mode, this_user
+    from fairlead_cli.client.steering_mode import set_mode, this_user
 
     run(set_mode(reach.nats, mode, pool=pool, by=said.by or this_user(), why=said.why, form=form))

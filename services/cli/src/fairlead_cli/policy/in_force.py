@@ -4,9 +4,9 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import NoPolicyError
 from fairlead_cli.options import Format
+from fairlead_cli.policy.aging_in_cards import aging_lines, asked_pools, capacities
 from fairlead_cli.policy.files import MADE_FROM, as_yaml
 from fairlead_cli.policy.store import stored_policy
-from fairlead_cli.policy.worth import capacities, told_pools, worth_of_waiting
 from fairlead_contracts.policyfile.read import encode_document
 
 
@@ -18,7 +18,7 @@ async def print_policy(nats: str | None, *, form: Format) -> None:
     """
     async with connected(nats) as bus:
         found = await stored_policy(bus)
-        known = {} if found is None else capacities(await told_pools(bus))
+        known = {} if found is None else capacities(await asked_pools(bus))
     if found is None:
         raise NoPolicyError
     document, revision = found
@@ -29,5 +29,5 @@ async def print_policy(nats: str | None, *, form: Format) -> None:
             write_line(encode_document(document).decode())
         case _:
             write_line(f"{MADE_FROM}{revision}\n{as_yaml(document)}".rstrip())
-    for line in worth_of_waiting(document, known):
+    for line in aging_lines(document, known):
         say(line)

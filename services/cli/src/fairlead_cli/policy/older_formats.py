@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairlead_cli.client.words import counted
+from fairlead_cli.client.phrases import counted
 from fairlead_cli.policy.approvals import apart_from_approvals
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 
 
-def over(file: PolicyFile, standing: PolicyDocument | None) -> PolicyDocument:
-    """The policy that a file comes to: one of an older format goes over the policy in force."""
+def policy_over(file: PolicyFile, standing: PolicyDocument | None) -> PolicyDocument:
+    """The policy that a file comes to: a file of an older format changes the keys that it states of the policy in force."""
     rest = apart_from_approvals(standing)
     if file.says is None or rest is None:
         return file.policy
@@ -27,7 +27,7 @@ def _with_classes(document: PolicyDocument) -> Iterator[Grant]:
             yield msgspec.structs.replace(grant, classes=classes)
 
 
-def told_of(
+def older_format_notes(
     file: PolicyFile, after: PolicyDocument, revision: int | None, before: PolicyDocument | None = None
 ) -> Iterator[str]:
     """Lines that a person should know of a file of an older format; none for any other.

@@ -9,9 +9,9 @@ from rich.text import Text
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask
 from fairlead_cli.client.explained import explain_text
-from fairlead_cli.client.live import Pulse, dashboard, positions_that_fit
+from fairlead_cli.client.live import Throughput, dashboard, positions_that_fit
+from fairlead_cli.client.phrases import demand
 from fairlead_cli.client.watching import look
-from fairlead_cli.client.words import demand
 from fairlead_cli.console import coloured, messages, say
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import Told
@@ -33,13 +33,13 @@ _DEPTH = 12
 """Number of places in which a job is looked for: one about their end waits a while, and not for ever."""
 
 
-async def show(bus: Bus, workload: SimWorkload, recording: Recording, pulse: Pulse) -> None:
+async def show(bus: Bus, workload: SimWorkload, recording: Recording, throughput: Throughput) -> None:
     """Show until cancelled. Everything goes to standard error: results alone go to the output."""
     began, console = time.monotonic(), messages()
     if not console.is_terminal:
         while True:
             await asyncio.sleep(LINE_SECONDS)
-            say(f"{time.monotonic() - began:4.0f} s: {pulse.words()}")
+            say(f"{time.monotonic() - began:4.0f} s: {throughput.words()}")
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             found = await look(bus, positions=positions_that_fit(console.height))
@@ -48,7 +48,7 @@ async def show(bus: Bus, workload: SimWorkload, recording: Recording, pulse: Pul
                 f"after {time.monotonic() - began:.0f} s",
                 tenants=found.tenants,
                 queue=found.queue,
-                pulse=pulse,
+                throughput=throughput,
                 columns=console.width,
                 style=coloured,
             )

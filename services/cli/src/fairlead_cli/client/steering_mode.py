@@ -11,7 +11,7 @@ from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, NoScorerAnswersError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ControlSaid
-from fairlead_cli.printing import print_outcome, tell
+from fairlead_cli.printing import print_outcome, print_sentence
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import STRICTNESS, Control, Mode
@@ -52,7 +52,7 @@ async def set_mode(
             pools = await _known_pools(bus)
         words = await control_words(bus)
     for line in _told(mode, pool, words):
-        tell(line, form)
+        print_sentence(line, form)
     if pools is not None:
         _tell_where(mode, pool, pools, words, form)
     clusters = sorted(_clusters(mode, pool, pools or {}, words))
@@ -124,9 +124,9 @@ def _tell_where(mode: Mode, pool: str | None, pools: Pools, words: Controls, for
     clusters = _clusters(mode, pool, pools, words)
     told = ", ".join(f"{name} ({frontend})" for name, frontend in sorted(clusters.items()))
     if told:
-        tell(f"it holds for: {told}", form)
+        print_sentence(f"it holds for: {told}", form)
     elif not any(found.steering for name, found in pools.items() if pool in (None, name)):
-        tell("it holds for no cluster yet: none has stated a queue", form)
+        print_sentence("it holds for no cluster yet: none has stated a queue", form)
 
 
 def _clusters(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> dict[str, str]:

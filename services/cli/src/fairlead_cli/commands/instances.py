@@ -28,7 +28,7 @@ def up(*, flags: UpFlags = THREE_TEAMS) -> int:
 def demo(*, flags: DemoFlags = AS_SHIPPED) -> int:
     """A GPU cluster, three times overloaded, ordered fairly before your eyes; a report within two minutes."""
     from fairlead_cli.client.connection import run
-    from fairlead_cli.demo.running import run_demo
+    from fairlead_cli.demo.demo_run import run_demo
 
     return run(run_demo(flags))
 

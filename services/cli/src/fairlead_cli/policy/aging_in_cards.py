@@ -17,8 +17,8 @@ _ANY = "(each)"
 """Name that stands for each pool of a policy that names none, while nobody says which there are."""
 
 
-async def told_pools(bus: Bus) -> Sequence[PoolTenants]:
-    """The pools as the scorers tell of them; none where no scorer answers, or none may be asked."""
+async def asked_pools(bus: Bus) -> Sequence[PoolTenants]:
+    """Ask the scorers for the pools; none where no scorer answers, or none may be asked."""
     try:
         return (await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)).pools
     except (CommandError, DeniedError):
@@ -38,8 +38,8 @@ def waiting_jobs(pools: Sequence[PoolTenants]) -> Mapping[str, int]:
     return waiting
 
 
-def worth_of_waiting(document: PolicyDocument, known: Capacities) -> Iterator[str]:
-    """A line on the rate, and for each pool what it comes to."""
+def aging_lines(document: PolicyDocument, known: Capacities) -> Iterator[str]:
+    """Lines on the rate of aging, and on what it comes to in each pool."""
     yield aging_in_words(document)
     for pool in [pool.name for pool in document.pools] or sorted(known) or [_ANY]:
         yield from worth_in_words(document, pool, known.get(pool, {}))

@@ -13,8 +13,8 @@ from fairlead_bus import Bucket, Bus, DeniedError, JetStreamNotFoundError, NoStr
 from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected, server_of
 from fairlead_cli.client.controls import control_words
-from fairlead_cli.client.steering import this_user
-from fairlead_cli.client.words import listed
+from fairlead_cli.client.phrases import listed
+from fairlead_cli.client.steering_mode import this_user
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.findings import open_names

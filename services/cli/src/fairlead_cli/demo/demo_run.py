@@ -11,16 +11,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fairlead_bus import Bus
-from fairlead_cli.client.live import Pulse
+from fairlead_cli.client.live import Throughput
 from fairlead_cli.client.readiness import READY_WITHIN_SECONDS, wait_answering
 from fairlead_cli.client.watching import events, hearing
 from fairlead_cli.console import say
-from fairlead_cli.demo.comparing import compare, facts_of, report_on, tell, verdict
+from fairlead_cli.demo.comparing import compare, facts_of, print_report, report_on, verdict
 from fairlead_cli.demo.feeding import publish_workload
 from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
+from fairlead_cli.demo.live_output import follow_one_job, show
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import Made, Told
-from fairlead_cli.demo.showing import follow_one_job, show
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.files import PolicyFile
@@ -86,7 +86,7 @@ async def run_demo(flags: DemoFlags) -> int:
         told=told,
         delays=recording.delays(workload),
     )
-    tell(report, flags)
+    print_report(report, flags)
     return verdict(report, recording)
 
 
@@ -134,11 +134,11 @@ async def _play(
     Returns:
         What was said of one of the jobs on the way.
     """
-    pulse = Pulse()
+    throughput = Throughput()
     changed = asyncio.Event()
 
     def take(event: AnyEvent) -> None:
-        pulse.take(event)
+        throughput.take(event)
         recording.take_event(event)
         changed.set()
 
@@ -152,7 +152,7 @@ async def _play(
     async with answers, events(stack.bus, take), asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(publish_workload(stack.bus, workload, cluster=CLUSTER), name="publish"),
-            group.create_task(show(stack.bus, workload, recording, pulse), name="show"),
+            group.create_task(show(stack.bus, workload, recording, throughput), name="show"),
         ]
         half = to_seconds(workload.jobs[-1].offset) / 2
         following = group.create_task(follow_one_job(stack.bus, after_seconds=half), name="follow")

@@ -1,4 +1,4 @@
-"""A policy file looked at: whether it is valid, what it means, what it would change."""
+"""Commands on a policy file: whether it is valid, what it means, what it would change."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,16 +8,16 @@ from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import PolicyChecked, PolicyCompared
+from fairlead_cli.policy.aging_in_cards import Capacities, aging_lines
 from fairlead_cli.policy.applying import PLAIN, ApplyTerms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_in_words, changes_of_approvals
 from fairlead_cli.policy.effects import remarks, without_effect
 from fairlead_cli.policy.files import PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.job_names import names_in
 from fairlead_cli.policy.members import KnownPools, doubts_of, without_unknown
-from fairlead_cli.policy.older import told_of
+from fairlead_cli.policy.older_formats import older_format_notes
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept
-from fairlead_cli.policy.worth import Capacities, worth_of_waiting
-from fairlead_cli.printing import is_for_people, print_outcome, tell
+from fairlead_cli.printing import is_for_people, print_outcome, print_sentence
 from fairlead_contracts.policyfile.read import encode_document
 
 
@@ -39,13 +39,13 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
         print_outcome(PolicyChecked(file=str(path), valid=False, problems=problems), [], form)
         raise
     tenants, pools = len(file.policy.tenants), len(file.policy.pools)
-    tell(f"{path} is valid; tenants: {tenants}, pools: {pools}", form)
+    print_sentence(f"{path} is valid; tenants: {tenants}, pools: {pools}", form)
     known = ask_pools()
     notes = list(_notes(file, without_unknown(known, file.policy)))
     for sentence in remarks(file.policy):
         warn(sentence)
     for note in notes:
-        tell(note, form)
+        print_sentence(note, form)
     doubts = list(doubts_of(file, known))
     for sentence in doubts:
         warn(sentence)
@@ -90,7 +90,7 @@ async def print_differences(
     lines = list(differences(standing.policy, after, names))
     notes = [
         *changes_of_approvals(file.policy, standing.policy, after, name=file.name, names=names),
-        *told_of(file, after, standing.revision, standing.policy),
+        *older_format_notes(file, after, standing.revision, standing.policy),
     ]
     if is_for_people(form):
         for line in changes_in_words(standing.policy, after, names):
@@ -119,5 +119,5 @@ def _why_refused(standing: StoredPolicy, onto: StoredPolicy | None) -> str:
 
 
 def _notes(file: PolicyFile, known: Capacities) -> Iterator[str]:
-    yield from told_of(file, file.policy, None)
-    yield from worth_of_waiting(file.policy, known)
+    yield from older_format_notes(file, file.policy, None)
+    yield from aging_lines(file.policy, known)
