@@ -1,4 +1,4 @@
-"""Wiring: who gets what. The only place where the parts of the admitter meet."""
+"""Wiring of the admitter, and the only place where its parts meet."""
 
 import asyncio
 import time
@@ -348,7 +348,7 @@ class Admitter:
         readiness.tell("reserve", self._reservations.told)
 
     def _add_intake_readiness(self, intake: DurableLane) -> None:
-        """A frontend that answers nobody is a reason not to be ready; one tenant's trouble is told."""
+        """Adds intake to /readyz. A frontend that answers nobody is a reason not to be ready; one tenant's trouble is told."""
 
         def down() -> str | None:
             held = intake.parked

@@ -1,4 +1,4 @@
-"""Wiring: who gets what. The only place where the parts of the checker meet."""
+"""Wiring of the checker, and the only place where its parts meet."""
 
 import asyncio
 

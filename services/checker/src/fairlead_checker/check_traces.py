@@ -25,7 +25,7 @@ class CheckTraces:
         self._spans.trouble("take over", {**said}, links=map(self._root, workloads))
 
     def failed(self, workload: Checked, why: str) -> None:
-        """An answer could not be written."""
+        """Tells that an answer could not be written."""
         said = {
             "fairlead.cluster": self._cluster,
             "fairlead.scope": workload.namespace,

@@ -12,7 +12,7 @@ from fairlead_kube.kinds.resources import ADMISSION_CHECKS, WORKLOADS
 from fairlead_kube.observer import KubeObserver
 
 FIELD_MANAGER = "fairlead-checker"
-"""Kueue sends the whole list of checks itself: a merge patch of ours would replace the others' entries."""
+"""Field manager of our applies. Kueue sends the whole list of checks itself: a merge patch would replace the others' entries."""
 
 
 class CheckWriter:

@@ -66,7 +66,7 @@ class CheckerFacts(Protocol):
 
 
 class Writer(Protocol):
-    """Writes answers."""
+    """A writer of answers into Workloads and checks."""
 
     async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
         """Write states of our checks; returns whether they stand."""
@@ -309,5 +309,5 @@ async def _all(writes: Iterable[Coroutine[None, None, None]]) -> None:
 
 
 def _turn(workload: Checked) -> tuple[int, Micros, str]:
-    """The Workload's turn: as Kueue orders them, and by their first day where it forgot that."""
+    """A Workload's place among those to answer: by priority, then creation, then uid."""
     return -workload.level, workload.created, workload.uid

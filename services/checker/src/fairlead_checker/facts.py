@@ -103,7 +103,7 @@ def checked(workload: Workload) -> Checked | None:
 
 
 def _carried(workload: Workload, name: str) -> str | None:
-    """The labels as on its pods: its own annotations are Kueue's choice."""
+    """The annotation of that name on the Workload, else on its pods' templates: Kueue chooses what it copies from them."""
     places = [workload.metadata, *(pods.template.metadata for pods in workload.spec.pod_sets or ())]
     return next((found for place in places if (found := place.annotation(name))), None)
 

@@ -9,7 +9,7 @@ class CheckerInstruments:
     """The counters and gauges of a checker."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Declare them in the process's registry."""
+        """Declare the checker's metrics in the process's registry."""
         self._answers = metrics.counter("answers", "Answers written, by state.", labels=["state"])
         self._awaiting = metrics.gauge(
             "awaiting", "Workloads kept out of their queue as they do not fit now."
@@ -24,10 +24,10 @@ class CheckerInstruments:
         gauge.set_function(lambda: float(leads()))
 
     def answered(self, state: str) -> None:
-        """An answer stands."""
+        """Count an answer that was written."""
         self._answers.labels(state).inc()
 
     def stand(self, *, awaiting: int, held: int) -> None:
-        """Sets the numbers of gangs that wait, and that are let through and not on nodes yet."""
+        """Show the numbers of gangs that wait, and that are let through and not on nodes yet."""
         self._awaiting.set(awaiting)
         self._held.set(held)

@@ -29,7 +29,7 @@ ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
 class RunningMirror(Protocol):
-    """A mirror of whatever kind of objects."""
+    """A mirror of one kind of objects, whichever it is."""
 
     complete: bool
     following: bool

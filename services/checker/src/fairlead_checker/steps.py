@@ -38,7 +38,7 @@ class CheckStep(enum.StrEnum):
 
 
 def step_of(workload: Checked, ours: Collection[str], now: Micros) -> CheckStep:
-    """The next step.
+    """The next step of a Workload with checks of ours.
 
     Args:
         workload: the Workload as it stands.

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _end_without_reader() -> NoReturn:
-    """The reader of a pipe left (`fairlead queue | head`): not a failure; keep Python's own flush quiet."""
+    """End quietly as the reader of a pipe left (`fairlead queue | head`): not a failure, and Python's own flush must not complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(0)
 

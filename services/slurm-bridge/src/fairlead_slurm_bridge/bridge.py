@@ -133,7 +133,11 @@ class Bridge:
     # --- the verbs
 
     async def create(self, jobs: Sequence[CreateJob]) -> list[CreateReply]:
-        """See `FrontendVerbs`."""
+        """Have batch jobs made of submissions by the submitting helper; refuses all where there is none.
+
+        Raises:
+            Rejected: slurmctld was not read yet; nothing was made.
+        """
         if self._creator is None:
             return [CreateReply(outcome=CreateOutcome.REFUSED, reason=BY_SBATCH) for _ in jobs]
         if self._view.surroundings is None:
@@ -145,7 +149,7 @@ class Bridge:
         return replies
 
     async def set_levels(self, levels: Sequence[SetLevel]) -> list[LevelReply]:
-        """See `FrontendVerbs`."""
+        """Write levels of waiting jobs as SiteFactors, and state those that slurmctld took."""
         async with self._turn:
             replies = [self._judged(wanted) for wanted in levels]
             open_ones = [wanted for wanted, reply in zip(levels, replies, strict=True) if reply is None]
@@ -165,7 +169,11 @@ class Bridge:
         return answered
 
     async def delete(self, jobs: Sequence[DeleteJob]) -> list[DeleteReply]:
-        """See `FrontendVerbs`."""
+        """Cancel the jobs that are still those of their uids; the others are gone already.
+
+        Raises:
+            Rejected: slurmctld does not answer.
+        """
         async with self._turn:
             there = {
                 job.id

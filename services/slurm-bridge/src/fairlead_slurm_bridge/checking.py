@@ -51,7 +51,7 @@ class CachedRegistry:
         self._asking: dict[str, asyncio.Task[ImageAnswer]] = {}
 
     async def ask(self, image: ImageReference) -> ImageAnswer:
-        """See `Registry`."""
+        """Ask for an image once for all who want it now; an answer is kept for a while, and unnamed hosts are not asked."""
         if self._allowed and image.registry not in self._allowed:
             why = f"{image.registry} is not among the registries that the site's bridge asks (images_registries)"
             return ImageAnswer(presence=Presence.UNASKED, why=why)

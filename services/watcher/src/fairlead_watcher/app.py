@@ -1,4 +1,4 @@
-"""Wiring: who gets what. The only place where the parts of the watcher meet."""
+"""Wiring of the watcher, and the only place where its parts meet."""
 
 import asyncio
 from collections.abc import Callable
@@ -161,7 +161,7 @@ class DryRunAudience:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def update(self, statements: Statements) -> None:
-        """See `WatcherAudience`."""
+        """Log changed statements, which nobody else hears."""
         for subject, state in statements.items():
             self._log.info(
                 "would_state", subject=subject, state=None if state is None else msgspec.to_builtins(state)

@@ -36,7 +36,7 @@ class ClusterView:
     """The objects of one cluster and what is stated of them."""
 
     def __init__(self, cluster: str, *, ended_stay: Micros) -> None:
-        """Empty.
+        """Create a view of no objects.
 
         Args:
             cluster: the cluster's name.

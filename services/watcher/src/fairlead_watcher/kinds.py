@@ -44,9 +44,9 @@ from fairlead_watcher.sources import KindSource, WatchedKind
 from fairlead_watcher.statements import pools
 
 MANAGED = "kueue.x-k8s.io/managed=true"
-"""Kueue's webhook puts it on the pods that it gates itself, not on those of Jobs."""
+"""Selector of pods that Kueue's webhook gates itself: it labels these, and not those of Jobs."""
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-"""Selects pods that are not over: the others hold no cards, though their notes stay."""
+"""Selector of pods that are not over: the others hold no cards, though their notes stay."""
 CARD_HOLDERS = "pods with cards"
 
 

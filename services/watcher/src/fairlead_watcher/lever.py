@@ -12,14 +12,14 @@ from fairlead_contracts.messages.leave import LEVER_FOUND, LeverFound
 
 
 class DeliverLever(Protocol):
-    """Takes whether Kueue reads boosts."""
+    """A receiver that is told whether Kueue reads boosts."""
 
     def __call__(self, *, read: bool) -> None:
         """Takes whether Kueue reads boosts."""
 
 
 class LeverSource:
-    """The source that tells whether Kueue reads boosts; see `WatchedKind`.
+    """A source that tells whether Kueue reads boosts, beside those of the cluster's kinds.
 
     Args:
         bus: the connection.
@@ -42,18 +42,18 @@ class LeverSource:
 
     @property
     def missing(self) -> str | None:
-        """See `WatchedKind`."""
+        """The reason for which it is not known whether boosts are read; None where the bucket was read."""
         return None if self._mirror.complete else "lever: what was found of it is not read yet"
 
     def age_seconds(self) -> float:
-        """See `WatchedKind`. It is not the API server's to say."""
+        """0 always: the finding comes from NATS, not from the API server."""
         return 0.0
 
     def look(self) -> None:
-        """See `WatchedKind`. Where nobody could tell, boosts count: leave is given for these alone where they are read."""
+        """Hand over what was found. Where nobody could tell, boosts count: leave is given for these alone where they are read."""
         for found in self._mirror.take().changed.values():
             self._deliver(read=found is None or found.lever == "boost")
 
     async def run(self) -> None:
-        """See `WatchedKind`."""
+        """Follow the bucket until cancelled."""
         await self._mirror.run()

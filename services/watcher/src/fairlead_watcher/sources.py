@@ -65,7 +65,7 @@ class KindSource[T: Described, U]:
         called: str | None = None,
         rest: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Knows nothing yet.
+        """Create a source that has heard of no objects yet.
 
         Args:
             client: the cluster's client.
@@ -103,7 +103,7 @@ class KindSource[T: Described, U]:
 
     @property
     def missing(self) -> str | None:
-        """See `WatchedKind`."""
+        """The reason for which not all objects of the kind are known; None where they are, or need not be."""
         if self._trouble is not None:
             return f"{self.name}: {self._trouble}"
         if self._reflector is not None and not self._reflector.complete:
@@ -111,13 +111,13 @@ class KindSource[T: Described, U]:
         return None
 
     def age_seconds(self) -> float:
-        """See `WatchedKind`."""
+        """Seconds for which nothing could be heard of the kind; 0 for one that is known not to be served."""
         # Of a kind that is known not to be served there is nothing to hear.
         hears = self._trouble is None and (self._reflector is None or self._reflector.following)
         return 0.0 if hears else time.monotonic() - self._heard_at
 
     def look(self) -> None:
-        """See `WatchedKind`."""
+        """Hand over what changed; objects of a kind that is not served any more are handed over as gone."""
         reflector = self._reflector
         if reflector is None:
             if self._trouble is None:  # known not to be served, and need not be
@@ -130,7 +130,7 @@ class KindSource[T: Described, U]:
             self._forget(self._delivered - reflector.values.keys())
 
     async def run(self) -> None:
-        """See `WatchedKind`."""
+        """Find the served version and mirror the kind, again and again until cancelled."""
         while True:
             try:
                 served = await pick_version(self._client, self._resource)

@@ -50,14 +50,14 @@ class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeverProber(Protocol):
-    """Asks a frontend which lever it obeys."""
+    """A prober of the lever that a frontend obeys."""
 
     @property
     def outages(self) -> int:
         """Number of times so far that the frontend did not answer: it may have been restarted."""
 
     async def probe(self) -> Obeyed:
-        """Ask the frontend. Nothing is written.
+        """Find out by dry runs which lever the frontend obeys.
 
         Raises:
             AdmitterError: the frontend does not answer just now.

@@ -32,7 +32,7 @@ class Protection:
         """Monotonic second of the last refusal of a lift, by uid, of jobs that run."""
 
     def note(self, changes: Iterable[JobChange]) -> None:
-        """Jobs started, changed their level while they run, or run no more.
+        """Takes in jobs that started, changed their level while they run, or run no more.
 
         A running job falls too: Kueue sets a priority back to its class's when it restarts, and a release takes every
         level back.
@@ -64,7 +64,7 @@ class Protection:
             self._unlifted.pop(uid, None)
 
     def refused(self, uids: Iterable[str]) -> None:
-        """The frontend will not lift these. They are asked for again, but rarely."""
+        """Notes jobs that the frontend will not lift: they are asked for again, but rarely."""
         self._refused_at |= dict.fromkeys(uids, self._clock())
 
     def lifts(

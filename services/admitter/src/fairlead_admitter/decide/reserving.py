@@ -48,13 +48,13 @@ class ReservationObserver(Protocol):
         """Goes on after a pause in which nobody else has led."""
 
     def begin_anew(self) -> None:
-        """Another replica may have told of what is open."""
+        """Forgets what is open: another replica may have told of it."""
 
     def pools(self) -> set[str]:
         """The pools of which something is told."""
 
     def not_wanted(self, pool: str) -> None:
-        """The policy promises no starts in the pool."""
+        """Hears that the policy promises no starts in the pool."""
 
     def held_back(self, pool: str, why: str) -> None:
         """Hears the reason for which starts cannot be promised although the policy wants them; empty where they can."""
@@ -161,7 +161,7 @@ class Reservations:
 
 
 class ReservePlanner:
-    """Decides of one pool at one instant. Pure.
+    """Plans one pool's reservation at one instant. Pure.
 
     Args:
         facts: the cluster's facts.

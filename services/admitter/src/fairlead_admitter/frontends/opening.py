@@ -35,7 +35,7 @@ _EVENTS_QPS, _EVENTS_BURST = 5.0, 25
 """Events a second, and in a burst: as client-go holds its Events back."""
 
 _SWEEP_QPS, _SWEEP_BURST = 10.0, 20
-"""Marks on what finished are in nobody's way: a release has time."""
+"""Writes a second of a sweep, and in a burst: marks on what finished are in nobody's way, so a release has time."""
 
 _PROBE_QPS, _PROBE_BURST = 1.0, 6
 """Dry runs a second, and in a burst: a probe is three of them."""
@@ -128,7 +128,7 @@ def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Kueue
 
 
 def _with_own_writes(client: KubeClient, qps: float, burst: int) -> KubeClient:
-    """The same connection with writes of its own to spend: a flood of them must not hold back levels."""
+    """The connection with an allowance of writes of its own: a flood of them must not hold back levels."""
     return KubeClient(client.transport, writes=Throttle(qps, burst), observer=client.observer)
 
 

@@ -61,7 +61,7 @@ class Creation(enum.StrEnum):
 
     CREATED = "created"
     EXISTS = "exists"
-    """The same order was carried out before: done."""
+    """The order was carried out before: its job exists."""
     CONFLICT = "conflict"
     """A job of that name was made from another body."""
     NO_QUEUE = "no-queue"

@@ -35,7 +35,7 @@ class Landed(msgspec.Struct, frozen=True, kw_only=True):
     """A frontend's confirmation of one write."""
 
     mark: str
-    """Tells this write from all others to the same job."""
+    """Mark that tells this write from all others to the job."""
     rev: int | None = None
     """The revision of the job's state that shows it; None where the frontend can't know it."""
     stood: bool = False
@@ -172,14 +172,14 @@ class Expectations:
         return trail is not None and not trail.given and bool(trail.drifts)
 
     def send(self, uid: str, level: int) -> None:
-        """A write is about to leave."""
+        """Notes that a write is about to leave."""
         trail = self._trails.setdefault(uid, _Trail())
         trail.unknown.append(level)
         if level not in trail.sent:
             trail.sent.append(level)
 
     def land(self, job: JobState, level: int, landed: Landed | None, now: float) -> Sighting:
-        """The frontend confirmed a write.
+        """Notes that the frontend confirmed a write.
 
         Args:
             job: the newest state of the job here. It may already show the write: a reply can come after the state.
@@ -237,7 +237,7 @@ class Expectations:
                 trail.doubted = not trail.unseen
 
     def begin_anew(self) -> None:
-        """Another replica may have written meanwhile: what stands is taken as it is."""
+        """Forgets all writes: another replica may have written meanwhile, and what stands is taken as it is."""
         self.backoff.clear()
         self.foreign.begin_anew(self._clock())
         self._trails.clear()
@@ -245,7 +245,7 @@ class Expectations:
         self._blind.clear()
 
     def forget(self, uid: str) -> None:
-        """The job is not queued any more."""
+        """Forgets a job that is not queued any more."""
         self.backoff.forget(uid)
         self.foreign.forget(uid)
         self._trails.pop(uid, None)

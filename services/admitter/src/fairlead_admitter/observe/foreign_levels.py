@@ -24,17 +24,17 @@ class ForeignLevels:
         return self._found
 
     def begin_anew(self, now: float) -> None:
-        """The lead began: who wrote what stands is not known."""
+        """Begins anew with the lead: who wrote what stands is not known."""
         self._found.clear()
         self._sure_from = now + UNSURE_SECONDS
 
     def note(self, job: JobState, now: float) -> None:
-        """A queued job has a level that we did not write; its own one, perhaps."""
+        """Notes that a queued job has a level that we did not write; its own one, perhaps."""
         if job.levelled_by == LEVEL_WRITER:
             return
         if job.levelled_by or now >= self._sure_from:
             self._found[job.uid] = job.level
 
     def forget(self, uid: str) -> None:
-        """The job is not queued any more."""
+        """Forgets a job that is not queued any more."""
         self._found.pop(uid, None)

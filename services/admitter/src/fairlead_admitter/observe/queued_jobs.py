@@ -20,14 +20,14 @@ class QueuedJobs:
         """Uids of held jobs by level."""
 
     def put(self, job: JobState, tie: Tie) -> None:
-        """The job stands in the queue now."""
+        """Adds a job that stands in the queue now."""
         if job.phase is Phase.WAITING:
             self.waiting.setdefault(job.level, TieIndex()).put(job.uid, tie)
         else:
             self.held.setdefault(job.level, set()).add(job.uid)
 
     def take(self, job: JobState) -> None:
-        """The job, as it was put, doesn't stand in the queue any more."""
+        """Takes out a job, as it was put, that does not stand in the queue any more."""
         if job.phase is Phase.WAITING:
             ties = self.waiting[job.level]
             ties.discard(job.uid)

@@ -26,13 +26,13 @@ class RunningSizes:
         return self._charged.get(queue, {})
 
     def put(self, job: JobState) -> None:
-        """The job runs now."""
+        """Adds a job that runs now."""
         self._charged.setdefault(job.queue, Counter()).update(charges(job))
         self._jobs.setdefault(job.queue, {})[job.uid] = job
         self._sizes.setdefault(job.queue, Counter())[frozenset(job.demand.items())] += 1
 
     def take(self, job: JobState) -> None:
-        """The job, as it was put, runs no more."""
+        """Takes out a job, as it was put, that runs no more."""
         self._charged[job.queue].subtract(charges(job))
         del self._jobs[job.queue][job.uid]
         sizes = self._sizes[job.queue]

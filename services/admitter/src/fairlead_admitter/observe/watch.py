@@ -54,7 +54,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     state_seq: int
     """The sequence of the state stream up to which the facts hold everything."""
     before_seq: int
-    """The same sequence at the look before."""
+    """The sequence of the state stream up to which the look before had everything."""
     at: float
     """Monotonic seconds at the look."""
 
@@ -292,7 +292,7 @@ class Watch:
             await self._read_document()
 
     async def _read_document(self) -> None:
-        """The mirror says that the document changed; the leader says what it is, and of which revision."""
+        """Reads the policy document from the stream's leader, with its revision, once the mirror says that it changed."""
         try:
             found = await self._bucket.newest_readable(subjects.DOCUMENT_KEY, decode_document)
         except RetryableBusError:

@@ -68,7 +68,7 @@ class JobTraces:
             self._spans.tell([submit_span(root, at, about, caller)])
 
     def refused(self, refusal: SubmissionRefusal, caller: TraceContext | None) -> None:
-        """No job was made of a submission."""
+        """Tells that no job was made of a submission."""
         said: Attributes = {
             "fairlead.cluster": self._cluster,
             "fairlead.tenant": refusal.sender.tenant,
@@ -81,7 +81,7 @@ class JobTraces:
     # Steering -----------------------------------------------------------------------------------------------------
 
     def wrote(self, event: LevelWritten, decision: Decision | None) -> None:
-        """A level was written."""
+        """Tells that a level was written."""
         root = trace_of_job(event, self._spans.ratio)
         if not root.kept or not self._spans.on:
             return
@@ -113,7 +113,7 @@ class JobTraces:
         )
 
     def admitted(self, job: JobState) -> dict[str, str] | None:
-        """The frontend let a job start; gives the exemplar that leads to its trace, where that is kept."""
+        """Tells that the frontend let a job start; returns the exemplar that leads to its trace, where that is kept."""
         if not self._spans.on:
             return None
         root = trace_of_job(job, self._spans.ratio)
@@ -123,7 +123,7 @@ class JobTraces:
         return {"trace_id": root.trace_id}
 
     def failed(self, pool: str, failed: int, why: str, jobs: Iterable[JobState]) -> None:
-        """Levels of a pool could not be written: those of these jobs."""
+        """Tells that levels of these jobs of a pool could not be written."""
         said: Attributes = {
             "fairlead.cluster": self._cluster,
             "fairlead.pool": pool,
@@ -132,7 +132,7 @@ class JobTraces:
         self._spans.trouble("write levels", said, links=self._roots(jobs), error=why)
 
     def held(self, scope: str, why: str) -> None:
-        """No job can be made just now for what was submitted there."""
+        """Tells that no job can be made just now for what was submitted there."""
         said: Attributes = {"fairlead.cluster": self._cluster, "fairlead.scope": scope}
         self._spans.trouble("create", said, error=why)
 
@@ -169,7 +169,7 @@ class JobTraces:
             yield from self._admission(job, told)
 
     def _admission(self, job: JobState, root: TraceContext) -> Iterator[Span]:
-        """An instant that is stated of the job: the same whoever tells it."""
+        """The span of the job's admission. Its instant is stated of the job, so that whoever tells it tells the same span."""
         if job.started is None:
             return
         said: Attributes = {

@@ -24,7 +24,7 @@ class QueueMetrics(Collector):
         self._policy = policy
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """See `Collector`; without it the registry would collect to learn the names."""
+        """Families without samples: without this method the registry would collect all series to learn their names."""
         return [_queued()]
 
     @override

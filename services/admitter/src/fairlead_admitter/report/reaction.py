@@ -14,7 +14,7 @@ class Arrivals:
         self._measured = 0
 
     def note(self, seq: int, at: float) -> None:
-        """A look brought job changes up to this sequence, at this monotonic second."""
+        """Notes that a look brought job changes up to this sequence, at this monotonic second."""
         if self._looks and seq < self._looks[-1][0]:
             self._looks.clear()  # the state stream was made anew
             self._measured = 0

@@ -96,7 +96,7 @@ class AdmitterRecord:
         self._answer = cache(answers.labels)
 
     def judged(self, decision: Decision, verdict: DecisionVerdict) -> None:
-        """A decision was read."""
+        """Records that a decision was read."""
         self._decisions.labels(verdict.value).inc()
         if verdict.dropped:
             self._log.warning(
@@ -110,17 +110,17 @@ class AdmitterRecord:
             )
 
     def admitted(self, jobs: int) -> None:
-        """The frontend started jobs."""
+        """Counts jobs that the frontend started."""
         self._admissions.inc(jobs)
 
     def waited(self, pool: str, job_class: str, job: JobState, exemplar: dict[str, str] | None) -> None:
-        """A job was started, so long after it was submitted."""
+        """Records that a job was started, so long after it was submitted."""
         if job.started is not None:
             seconds = to_seconds(max(0, job.started - job.submitted))
             self._waits.labels(pool, job_class).observe(seconds, exemplar)
 
     def sighted(self, job: JobState, sighting: Sighting) -> None:
-        """A job's level was not what we left there."""
+        """Records that a job's level was not what we left there."""
         if sighting is Sighting.EXPECTED:
             return
         self._drift.inc()
@@ -136,7 +136,7 @@ class AdmitterRecord:
             )
 
     def unsettled(self, pool: str, found: Unsettled) -> None:
-        """A pool lacks an order that may be followed. Nothing is written for it."""
+        """Records that a pool lacks an order that may be followed. Nothing is written for it."""
         self._unsettled.labels(pool).set(1)
         self._log.info(
             "pool unsettled", pool=pool, doubt=found.doubt.value, shard=found.shard, owner=found.owner
@@ -155,27 +155,27 @@ class AdmitterRecord:
         )
 
     def settled(self, pool: str, seconds: float) -> None:
-        """The pool has an order that may be followed again."""
+        """Records that a pool has an order that may be followed again."""
         self._unsettled.labels(pool).set(0)
         self._stale.labels(pool).set(0)
         self._log.info("pool settled", pool=pool, after_seconds=round(seconds, 3))
 
     def forget_pool(self, pool: str) -> None:
-        """The pool has no queue here any more, or is not ours to judge: this replica stands by."""
+        """Forgets a pool that has no queue here any more, or is not ours to judge: this replica stands by."""
         self._unsettled.labels(pool).set(0)
         self._stale.labels(pool).set(0)
 
     def planned(self, pool: str, *, kept: int, window: int) -> None:
-        """A plan was made."""
+        """Records that a plan was made."""
         self._kept.labels(pool).set(kept)
         self._window.labels(pool).set(window)
 
     def reacted(self, seconds: float, traceparent: str | None) -> None:
-        """A state change became levels."""
+        """Records that a state change became levels."""
         self._latency.observe(seconds, exemplar=exemplar_of(traceparent))
 
     def wrote(self, pool: str, write: LevelWrite) -> None:
-        """A level was written."""
+        """Records that a level was written."""
         kind = _KINDS.get(write.cause) or ("raised" if write.level > write.before else "lowered")
         self._written.labels(pool, kind).inc()
         if write.drifted:
@@ -183,11 +183,11 @@ class AdmitterRecord:
         self._log.debug("level", pool=pool, **_told(write))
 
     def would_write(self, pool: str, write: LevelWrite) -> None:
-        """A dry run decided on a level."""
+        """Records a level that a dry run decided on."""
         self._log.info("would write", pool=pool, **_told(write))
 
     def troubled(self, pool: str, *, failed: int, gone: int, trouble: str, jobs: Iterable[JobState]) -> None:
-        """Writes did not land, those of these jobs; the next pass sees to them."""
+        """Records that writes to these jobs did not land; the next pass sees to them."""
         self._failed.inc(failed)
         self._gone.inc(gone)
         if failed:
@@ -195,7 +195,7 @@ class AdmitterRecord:
             self._traces.failed(pool, failed, trouble, jobs)
 
     def taken(self, outcome: str) -> None:
-        """A submission was handled: "accepted", "repeated", or the reason of its refusal."""
+        """Records that a submission was handled: "accepted", "repeated", or the reason of its refusal."""
         if outcome in _REFUSALS:
             self._submission("refused").inc()
             self._refused.labels(outcome).inc()
@@ -203,18 +203,18 @@ class AdmitterRecord:
             self._submission(outcome).inc()
 
     def creation_failed(self, scope: str, why: str, *, new: bool) -> None:
-        """No job could be made for a tenant's submission just now; it is held and tried again."""
+        """Records that no job could be made for a tenant's submission just now; it is held and tried again."""
         self._creations_failed.inc()
         if new:
             self._log.warning("submissions held", scope=scope, why=why)
             self._traces.held(scope, why)
 
     def answered(self, answer: AnyAnswer) -> None:
-        """An answer was published."""
+        """Records that an answer was published."""
         self._answer(type(answer).__name__.lower()).inc()
 
     def events_lost(self, count: int, why: str) -> None:
-        """Events were not stored: the event log has a gap, what was done stands."""
+        """Records that events were not stored: the event log has a gap, what was done stands."""
         self._log.warning("events not stored", count=count, why=why)
 
     def lead(self, epoch: int | None) -> None:
@@ -233,7 +233,7 @@ _KINDS = {
 
 
 def _told(write: LevelWrite) -> dict[str, object]:
-    """A level write as the log has it."""
+    """The fields of a level write in the log."""
     return {
         "job": write.job.name,
         "scope": write.job.scope,

@@ -31,7 +31,7 @@ class ReservationNews(msgspec.Struct, frozen=True, kw_only=True):
     what: Reserving
     pool: str
     mark: str
-    """Tells this from the same thing at another time."""
+    """Mark that tells this occurrence from one of its kind at another time."""
     by: Micros | None = None
     head: str | None = None
     because: str
@@ -102,7 +102,7 @@ class ReservationRecord:
         self._open, self._paused = self._paused, {}
 
     def begin_anew(self) -> None:
-        """Another replica may have told of what is open. What nobody took of the news is lost, and counted."""
+        """Forgets what is open, of which another replica may have told. What nobody took of the news is lost, and counted."""
         self.pause()
         self._paused.clear()
         self._lost.inc(len(self._news))
@@ -113,7 +113,7 @@ class ReservationRecord:
         return self._why.keys() | self._open.keys()
 
     def not_wanted(self, pool: str) -> None:
-        """The policy promises no starts in the pool."""
+        """Notes that the policy promises no starts in the pool."""
         self._note_held_back(pool, "")
         self._close(pool)
 

@@ -121,7 +121,7 @@ class Restraints:
         return dict(self._by_left_levels)
 
     def preempted(self, pool: str, at: Moment) -> None:
-        """A running job was stopped for another one, at that time."""
+        """Notes that a running job was stopped for another one, at that time."""
         restraint = self._restrained.get(pool)
         if restraint is None:
             self._preemptions.labels(pool).inc()
@@ -137,10 +137,10 @@ class Restraints:
             )
 
     def swept(self, pool: str, cleaned: int) -> None:
-        """No mark of ours is left in the pool."""
+        """Notes that no mark of ours is left in the pool."""
         self._swept.inc(cleaned)
         self._log.info("no mark of ours is left", pool=pool, cleaned=cleaned)
 
     def sweep_failed(self, pool: str, why: str) -> None:
-        """Marks are left; the sweep is tried again."""
+        """Notes that marks are left; the sweep is tried again."""
         self._log.warning("marks are left", pool=pool, why=why)

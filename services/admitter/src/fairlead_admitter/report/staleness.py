@@ -44,7 +44,7 @@ class Staleness:
         self._lacks: dict[str, _Lack] = {}
 
     def lack(self, pool: str, found: Unsettled) -> None:
-        """The pool has no order that may be followed now."""
+        """Notes that the pool has no order that may be followed now."""
         now = self._clock()
         lack = self._lacks.get(pool)
         if lack is None:
@@ -56,13 +56,13 @@ class Staleness:
             self._complaints.stale(pool, found, now - lack.since)
 
     def satisfy(self, pool: str) -> None:
-        """The pool has an order."""
+        """Notes that the pool has an order."""
         lack = self._lacks.pop(pool, None)
         if lack is not None:
             self._complaints.settled(pool, self._clock() - lack.since)
 
     def excuse(self, pool: str) -> None:
-        """The pool needs no order now: it is paused or released, or another replica leads."""
+        """Notes that the pool needs no order now: it is paused or released, or another replica leads."""
         if self._lacks.pop(pool, None) is not None:
             self._complaints.forget_pool(pool)
 

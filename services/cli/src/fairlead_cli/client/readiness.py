@@ -11,7 +11,7 @@ from fairlead_cli.signals import happens
 from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
 
 READY_WITHIN_SECONDS = 120.0
-"""A busy machine takes a multiple of the few seconds that a start takes."""
+"""Seconds that a start may take: a multiple of its usual few, for a busy machine."""
 _PAUSE_SECONDS = 0.1
 _TOLD_EVERY_SECONDS = 10.0
 

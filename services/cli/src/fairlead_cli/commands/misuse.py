@@ -32,7 +32,7 @@ def _what_is_wrong(error: CycloptsError, typed: str) -> str:
 
 
 def _meant(error: CycloptsError, words: list[str]) -> str:
-    """`pause gpu` names a pool by itself, and `queue` by a flag."""
+    """The hint for whoever names a pool by itself, as `pause gpu` takes it, where the command takes a flag."""
     pool = None if error.target is None else inspect.signature(error.target).parameters.get("pool")
     if pool is None or pool.kind is not pool.KEYWORD_ONLY or len(words) != 1:
         return ""

@@ -41,7 +41,7 @@ DEADLINE_SECONDS = 105.0
 """Seconds from the start of the command to the report: whatever still runs then is reported as it stands,
 within the two minutes promised."""
 STARTED_WITHIN_SECONDS = 15.0
-"""A start that takes longer puts the deadline off."""
+"""Seconds of a start beyond which the deadline is put off."""
 INTERRUPTED = 130
 
 

@@ -20,7 +20,7 @@ from fairlead_cli.errors import ProcessFailedError
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
 SETTLED_SECONDS = 10.0
-"""A child that lived so long was well: its next restart waits the first pause again."""
+"""Seconds after which a child counts as well: its next restart waits the first pause again."""
 END_SECONDS = 5.0
 """Seconds between asking a child to end and killing it."""
 TAIL_LINES = 8

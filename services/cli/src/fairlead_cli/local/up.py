@@ -144,7 +144,7 @@ def an_account(accounts: Sequence[str], policy: PolicyDocument) -> str | None:
 
 
 def _look_at(cluster_file: Path | None) -> None:
-    """A file that the simulated cluster would refuse is refused here: it would only say so in its log."""
+    """Refuses a file that the simulated cluster would refuse: it would only say so in its log."""
     try:
         load_cluster(None if cluster_file is None else str(cluster_file))
     except ConfigError as error:
@@ -188,7 +188,7 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
 
 
 async def tell_ready(bus: Bus, end: asyncio.Event) -> None:
-    """A word once they answer after all: what was said before is that they do not."""
+    """Say that the services answer after all, where it was said that they do not."""
     if not await wait_answering(bus, end, within=_LATE_SECONDS, pause=1.0) and not end.is_set():
         say("ready now: the scorers answer")
 

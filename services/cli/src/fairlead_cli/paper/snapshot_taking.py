@@ -125,7 +125,7 @@ def _warn_of_unread_cards(states: dict[str, State]) -> None:
 
 
 def _warn_of_unconfirmed(states: dict[str, State], incarnation: str, clusters: set[str]) -> None:
-    """A pool is not scored while a cluster has not confirmed its state: its order may differ from this one."""
+    """Warns of clusters that have not confirmed their state: their pools are not scored, and may be in another order than this one."""
     marks = (state for state in states.values() if isinstance(state, SyncMark))
     confirmed = {mark.cluster for mark in marks if mark.incarnation == incarnation}
     for cluster in sorted(clusters - confirmed):

@@ -109,7 +109,7 @@ def without_unknown(known: KnownPools, document: PolicyDocument) -> Capacities:
 
 
 def doubts_of(file: PolicyFile, known: KnownPools) -> Iterator[str]:
-    """Sentences on what of a valid file may not be meant, beside what is known of pools.
+    """Warnings about valid entries that are probably mistakes, going by what is known of pools.
 
     They tell of jobs that it leaves out only where it says who the tenants are.
     """

@@ -120,7 +120,7 @@ def _size(content: Content, limit: int) -> int:
 
 
 def same(one: Content, other: Content) -> bool:
-    """Whether a reader would act on both alike.
+    """Whether a reader would act alike on two contents.
 
     The keys of jobs beyond the aging cap rise as time goes by; their positions do not change by that alone, so a key
     that differs is no difference. Readers compute keys for their own instant from the exact terms.

@@ -119,7 +119,7 @@ def _enforcement(stated: list[PoolState], outpaced: list[str]) -> tuple[str, str
 
 
 def _where_jobs_differ(pool: PoolState) -> PoolState:
-    """The pool, as exactly as it follows an order of jobs that are not all alike."""
+    """The pool with the enforcement that it has while waiting jobs are not all alike."""
     if not pool.enforcement_mixed:
         return pool
     return msgspec.structs.replace(

@@ -44,7 +44,7 @@ class FairnessMetrics(Collector):
         self._clock = clock
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """See `Collector`; without it the registry would collect to learn the names."""
+        """Families without samples: without this method the registry would collect all series to learn their names."""
         return _families().values()
 
     @override
@@ -185,7 +185,7 @@ class ShardMetrics(Collector):
         self._pools = pools
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """See `Collector`; without it the registry would collect to learn the names."""
+        """Families without samples: without this method the registry would collect all series to learn their names."""
         return _shard_families().values()
 
     @override

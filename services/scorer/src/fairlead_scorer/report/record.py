@@ -96,7 +96,7 @@ class ScorerRecord:
         self._rescore.observe(seconds)
 
     def arranged(self, gained: list[ShardName], given_up: list[ShardName]) -> None:
-        """The assignment of shards changed for us."""
+        """Hears that the assignment of shards changed for us."""
         self._log.info(
             "assignment changed",
             gained=[str(shard) for shard in gained],
@@ -104,15 +104,15 @@ class ScorerRecord:
         )
 
     def withheld(self, pool: str, clusters: list[str]) -> None:
-        """A pool is not scored: clusters have not confirmed their state."""
+        """Hears that a pool is not scored: clusters have not confirmed their state."""
         self._log.warning("order withheld", pool=pool, why="no current sync mark", clusters=clusters)
 
     def released(self, pool: str) -> None:
-        """A pool is scored again."""
+        """Hears that a pool is scored again."""
         self._log.info("order released", pool=pool)
 
     def would_publish(self, shard: ShardName, decided: Decided) -> None:
-        """Dry run: what would be published."""
+        """Hears what a dry run would publish."""
         self._log.info(
             "would publish",
             shard=str(shard),
@@ -141,15 +141,15 @@ class ScorerRecord:
         )
 
     def answered(self, question: str, outcome: str) -> None:
-        """A question was answered, or refused."""
+        """Hears that a question was answered, or refused."""
         self._questions.labels(question, outcome).inc()
 
     def routed(self, submission: str, tenant: str, cluster: str) -> None:
-        """A submission for any cluster was sent to one."""
+        """Hears that a submission for any cluster was sent to one."""
         self._routes.labels("sent").inc()
         self._log.debug("routed", submission=submission, tenant=tenant, cluster=cluster)
 
     def not_routed(self, submission: str, tenant: str, why: str) -> None:
-        """A submission for any cluster was refused: its sender's business, who is told and may send any number."""
+        """Hears that a submission for any cluster was refused: its sender's business, who is told and may send any number."""
         self._routes.labels("refused").inc()
         self._log.debug("not routed", submission=submission, tenant=tenant, why=why)

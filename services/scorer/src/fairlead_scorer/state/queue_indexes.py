@@ -9,7 +9,7 @@ from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.state import JobArray, JobState, Phase
 
 type _Kind = tuple[int, str, tuple[tuple[str, int], ...]]
-"""The level of its class, what its frontend tries as one, and what it asks for by resource."""
+"""Kind of a waiting job: the level of its class, what its frontend tries as one, and what it asks for by resource."""
 
 
 class WaitingKinds:

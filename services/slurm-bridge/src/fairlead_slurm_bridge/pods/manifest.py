@@ -120,7 +120,7 @@ def claim_manifest(job: PodJob, size: str, rules: PodRules) -> Manifest:
 
 
 def on_node(manifest: Manifest, node: str) -> Manifest:
-    """The same pod with a wish for the node where room was kept for it; the scheduler may do otherwise."""
+    """The pod with a preference for the node where room was kept for it; the scheduler may do otherwise."""
     expression = {"key": "metadata.name", "operator": "In", "values": [node]}
     term = {"weight": _FIRST_CHOICE, "preference": {"matchFields": [expression]}}
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}

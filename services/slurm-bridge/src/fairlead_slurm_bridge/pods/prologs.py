@@ -145,7 +145,7 @@ class Prologs:
                 self._log.warning("pod_not_handed_on", job=attempt.job, error=str(error))
 
     def _keep_on[T: (PrologVerdict, None)](self, doing: Coroutine[None, None, T]) -> asyncio.Task[T]:
-        """Do it whatever becomes of its asker."""
+        """Run the work to its end, whatever becomes of whoever asked for it."""
         task = asyncio.ensure_future(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -14,7 +14,7 @@ from fairlead_slurm.partition import PartitionNodes
 
 
 class NodeResumer:
-    """A look at the nodes, now and then.
+    """A resumer of nodes that Slurm has drained over a forgotten job; it looks at them now and then.
 
     Args:
         nodes: answers about slurmctld's nodes.

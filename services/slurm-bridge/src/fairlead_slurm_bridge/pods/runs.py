@@ -89,7 +89,7 @@ class Runs:
         for held in store.held_nodes():
             self._held_nodes.setdefault(held.job, {})[held.node] = held
         self._told: dict[int, float] = {}
-        """Times at which slurmd was told a job's end, by job, where that was a moment ago."""
+        """Time at which slurmd was told a job's end, by job, where that was a moment ago."""
 
     # --- programs
 

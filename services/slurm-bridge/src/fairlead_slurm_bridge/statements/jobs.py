@@ -39,7 +39,7 @@ _HOLDERS = {
     "Dependency": JobHolder.DEPENDENCY,
     "DependencyNeverSatisfied": JobHolder.DEPENDENCY,
 }
-"""Holders of a job by the same reasons. A begin time is not among them: it is the user's, or Slurm's own
+"""Holders of a job by Slurm's reason. A begin time is not among them: it is the user's, or Slurm's own
 after a requeue."""
 _ORDINARY_REASONS = ("", "None", "Priority", "Resources")
 """Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says

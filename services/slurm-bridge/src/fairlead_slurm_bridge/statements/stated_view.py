@@ -291,7 +291,7 @@ def _leaves(accounts: Sequence[SlurmAccount]) -> list[str]:
 
 
 def _capabilities(settings: SlurmSettings) -> Capabilities:
-    """The capabilities. Where Slurm's own factors count, they sort what is equal: no tie can be told."""
+    """The capabilities of a slurmctld with these settings. Where Slurm's own factors count, they sort what is equal: no tie can be told."""
     if not settings.own_priority:
         return SLURM
     return msgspec.structs.replace(SLURM, ties=TieRule.CHANCE)

@@ -171,6 +171,6 @@ class KueueCalls:
             raise self._unserved(cause) from cause
 
     def _unserved(self, cause: NotFoundError) -> FrontendDownError:
-        """Asks anew what is served now: it may be another version."""
+        """The error of a kind that is not found. The served API versions are discovered again at the next call."""
         self._workloads = None
         return FrontendDownError(f"the cluster does not serve Workloads just now: {cause}")

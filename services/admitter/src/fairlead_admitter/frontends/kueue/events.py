@@ -77,7 +77,7 @@ class KueueObjections:
             await self._write(involved, objection)
 
     async def _write(self, involved: ObjectReference, objection: Objection) -> None:
-        """The name says what it is about: another replica's word for it, or ours of an hour ago, will do."""
+        """Writes the Event, unless there is one of its name: another replica's for this objection, or ours of an hour ago, will do."""
         with telling(f"event on {involved.kind} {involved.namespace}/{involved.name}"):
             try:
                 await self._client.create(EVENTS, self._event(involved, objection), involved.namespace)
@@ -126,7 +126,7 @@ def event_name(involved: ObjectReference, objection: Objection) -> str:
 
 
 def _involved(workload: Workload, api_version: str) -> list[ObjectReference]:
-    """A pod group has many owners, none of which is its controller: its Workload alone stands for it."""
+    """The objects that the Event is about: the Workload and its controller. A pod group has many owners and no controller."""
     metadata = workload.metadata
     found = [
         ObjectReference(

@@ -45,7 +45,7 @@ class KueueLevels:
     """
 
     keeps_order = False
-    """An API server carries out concurrent requests in any order."""
+    """False: an API server carries out concurrent requests in any order."""
 
     def __init__(
         self, calls: KueueCalls, lever: Callable[[], LeverName | None], *, outage: Callable[[], None]

@@ -29,7 +29,7 @@ class KueueLever:
         self.outages = 0
 
     def doubt(self) -> None:
-        """Kueue's webhook did not answer: what answers next may be another Kueue."""
+        """Notes that Kueue's webhook did not answer: what answers next may be another Kueue."""
         self.outages += 1
 
     async def probe(self) -> Obeyed:

@@ -17,7 +17,7 @@ _KEY = re.compile(rf"(?:(?P<prefix>{_SUBDOMAIN})/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _LONGEST_PREFIX = 253
 _OF_JOBS = ("job-name", "controller-uid")
-"""Set by Kubernetes on the pods of a Job; Jobs that bring them along are refused."""
+"""Labels that Kubernetes sets on the pods of a Job; it refuses Jobs that bring them along."""
 
 
 def name_of(submission: Submission) -> str:

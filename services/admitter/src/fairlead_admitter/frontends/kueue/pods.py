@@ -18,7 +18,7 @@ type PodDocument = dict[str, object]
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 _COMPRESSIBLE = "cpu"
-"""A pod may use more of it while nobody else does; of everything else its request is its limit."""
+"""Resources of which a pod may use more while nobody else does; of all others its request is its limit."""
 _EXTENDED = re.compile(
     r"(?!requests\.)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 )

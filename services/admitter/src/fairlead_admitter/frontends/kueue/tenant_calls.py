@@ -166,7 +166,7 @@ class TenantCalls:
             raise FrontendDownError(f"{verb} {resource.plural} in {self._namespace}: {error}") from error
 
     async def _forbidden(self, verb: str, resource: AnyResource, error: ForbiddenError) -> FieldError:
-        """A missing right looks like a quota that is used up: both are asked of the server."""
+        """The fault behind a refusal. The server is asked for the right, as a missing one looks like a quota that is used up."""
         details = error.status.details
         if details is not None and details.kind == _IMPERSONATED:
             return self._may_not_act()

@@ -61,7 +61,7 @@ class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
 
     figures: DemoFigures
     runs: Sequence[OrderedRun]
-    """The same jobs under each order: Fairlead's first, then FIFO, then strict priority."""
+    """The run of the jobs under each order: Fairlead's first, then FIFO, then strict priority."""
     facts: Sequence[str]
     """Sentences on what was run and how: the trace and its licence, the speed-up, the cluster."""
     made: Made | None = None

@@ -45,7 +45,7 @@ class DemoFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bin(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of a plot; all have equal length."""
+    """A stretch of time in a plot; all stretches have equal length."""
 
     begin: float
     """Seconds since the first submission."""
@@ -54,7 +54,7 @@ class Bin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OrderedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The same jobs under one order."""
+    """The run of the jobs under one order."""
 
     title: str
     shares: Mapping[str, float] | None

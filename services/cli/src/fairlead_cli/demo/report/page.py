@@ -65,7 +65,7 @@ def render_page(report: DemoReport) -> str:
 
 
 def _opening(report: DemoReport) -> str:
-    """The finding first, then whether it is a good one, then when and with what it was made."""
+    """The top of the page: the finding, whether it is a good one, then when and with what it was made."""
     made = "" if report.made is None else f'<p class="made">{escape(report.made.in_words())}</p>'
     said = escape(finding(report.figures, report.runs, report.overload))
     off = "" if report.overload else off_in_words(report.figures)

@@ -109,7 +109,7 @@ class CheckGuard:
                 self._say(f"{key.namespace}/{key.name}: let through, as nobody answered its check")
 
     def _ready(self, key: Key, found: Unanswered) -> dict[str, object]:
-        """The answer to this very state: whoever answers meanwhile is the one who knows."""
+        """The `Ready` answers for exactly this version of the Workload: where somebody else answers meanwhile, theirs counts."""
         message = f"Nobody answered for {self._overdue:g} s since {to_datetime(found.since):%H:%M:%SZ}: let through unchecked by the watchdog."
         states = [
             {"name": name, "state": "Ready", "message": message, "lastTransitionTime": _now()}
@@ -121,7 +121,7 @@ class CheckGuard:
         }
 
     async def _activate(self) -> None:
-        """A check that nobody ever claimed stops every queue that names it."""
+        """Claims the checks that nobody claimed: an unclaimed one stops every queue that names it."""
         for name in self._names:
             try:
                 found = await self._client.get(ADMISSION_CHECKS, name)

@@ -105,7 +105,7 @@ async def run_watchdog(
 
 
 async def _look_at_names(target: KubeTarget, queues: Sequence[str], checks: Sequence[str]) -> None:
-    """A misspelt name would be watched in vain. Where the cluster does not answer now, names are taken as they are."""
+    """Warn of misspelt names, which would be watched in vain. Where the cluster does not answer now, names are taken as they are."""
     try:
         async with opened(target) as client:
             unknown_queues = await _unknown(client, CLUSTER_QUEUES, queues)

@@ -238,7 +238,7 @@ def _checks_of(queue: ClusterQueue) -> set[str]:
     needs=("clusterqueues", "admissionchecks"),
 )
 def _gang_fit(survey: Survey) -> Iterator[Finding]:
-    """A check that was claimed once stays so: that its checker is gone shows on NATS alone."""
+    """Finds queues whose check of gangs no checker answers. A claimed check stays claimed: that its checker is gone shows on NATS alone."""
     ours = set(survey.gang_checks)
     claimed = {
         check.metadata.name for check in survey.admission_checks if holds(check.status.conditions, "Active")
