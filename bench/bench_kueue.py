@@ -55,7 +55,7 @@ async def kueue() -> None:
             await all_wait(bus, POOL, WAITING, 120, or_more=True)
             await starts_of_the_watcher(fleet)
             tell_memory(fleet)
-            await asyncio.sleep(QUIET_SECONDS)  # the levels of the first front are written
+            await asyncio.sleep(QUIET_SECONDS)  # the levels of the first heads are written
             await cpu(fleet, "idle", 0)
             await event_to_level(lab, fixture)
             await cpu(fleet, "arrivals", ARRIVALS_PER_SECOND, fixture)
@@ -74,7 +74,7 @@ async def kueue_idle() -> None:
         fleet = KubeFleet(Path(folder), lab, policy=fair_policy(fixture, dict.fromkeys(TENANTS, 1.0), pool))
         async with fleet.running() as bus:
             await all_wait(bus, POOL, IDLE_WAITING, 240, or_more=True)
-            await asyncio.sleep(QUIET_SECONDS)  # the levels of the first front are written
+            await asyncio.sleep(QUIET_SECONDS)  # the levels of the first heads are written
             pids = {**pids_of(fleet), "kueue": lab.pids()["kueue"]}
             for number in range(IDLE_ROUNDS):
                 _, cores = await use_of(pids, asyncio.sleep(IDLE_SECONDS))

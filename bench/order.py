@@ -83,7 +83,7 @@ def _in_words(line: OrderLine | EventLine | LevelsLine) -> str:
     match line:
         case EventLine():
             return (
-                f"one event among {line.event_jobs} jobs, with the fronts and standings that follow: "
+                f"one event among {line.event_jobs} jobs, with the heads and standings that follow: "
                 f"{line.p50_seconds * 1e3:.2f} ms, 99 of 100 within {line.p99_seconds * 1e3:.2f} ms"
             )
         case LevelsLine():

@@ -67,7 +67,7 @@ FAIRNESS = Dashboard(
             "percentunit",
         ),
         Panel(
-            "Longest wait at the front",
+            "Longest wait among the heads",
             "Of the jobs that could be next. A line that rises with the clock is a job that does not start: explain it, and "
             "look whether its queue's quota can hold it at all.",
             [
@@ -160,7 +160,7 @@ QUEUES = Dashboard(
         ),
         Panel(
             "Positions moved",
-            "Jobs at the front that were overtaken, a second. Bursts after a policy change or at arrivals are right; a steady "
+            "Jobs among the heads that were overtaken, a second. Bursts after a policy change or at arrivals are right; a steady "
             "high rate without arrivals is a rate of aging that is too fast.",
             [
                 Query(

@@ -15,7 +15,7 @@ class CheckerInstruments:
             "awaiting", "Workloads kept out of their queue as they do not fit now."
         )
         self._held = metrics.gauge("held", "Workloads for whose pods room is kept.")
-        self.look_seconds = metrics.histogram("look", "How long it took to place one gang.")
+        self.look_seconds = metrics.histogram("look", "Time that it took to place one gang.")
         self._metrics = metrics
 
     def role(self, leads: Callable[[], bool]) -> None:

@@ -22,7 +22,7 @@ class BridgeInstruments:
         self._hooks = metrics.counter(
             "hooks", "Hooks of Slurm that were answered, by hook and answer.", labels=["hook", "answer"]
         )
-        self._hook_seconds = metrics.histogram("hook", "How long a hook took to answer.", labels=["hook"])
+        self._hook_seconds = metrics.histogram("hook", "Time that a hook took to answer.", labels=["hook"])
         self.failures = metrics.counter("read_failures", "Readings of slurmctld that failed.")
         self.levels = metrics.counter(
             "level_writes", "Requests to set a level, by outcome.", labels=["outcome"]
@@ -35,14 +35,14 @@ class BridgeInstruments:
             "JSON Web Tokens for slurmctld that were to be made, by outcome.",
             labels=["outcome"],
         )
-        self.read_seconds = metrics.histogram("read", "How long a reading of slurmctld took.")
-        self.write_seconds = metrics.histogram("write", "How long a batch of levels took to write.")
+        self.read_seconds = metrics.histogram("read", "Time that a reading of slurmctld took.")
+        self.write_seconds = metrics.histogram("write", "Time that a batch of levels took to write.")
 
     def heard(self, age: Callable[[], float]) -> None:
         """Show how old the last reading is, in seconds."""
         gauge = self._metrics.gauge(
             "age",
-            "Since slurmctld was last read; where it never was, since this replica asks.",
+            "Time since slurmctld was last read; where it never was, since this replica asks.",
             unit="seconds",
         )
         gauge.set_function(age)

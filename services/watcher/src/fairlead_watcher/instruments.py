@@ -30,14 +30,14 @@ class WatcherInstruments:
         self._changes = metrics.counter("changes", "Objects that are stated differently than before.")
         self._events = metrics.counter("lifecycle_events", "Events told of jobs, by kind.", labels=["kind"])
         self.settle_seconds = metrics.histogram(
-            "settle", "How long it took to translate what changed, turns of other tasks included."
+            "settle", "Time that it took to translate what changed, turns of other tasks included."
         )
 
     def heard(self, ages: Mapping[str, Callable[[], float]]) -> None:
         """Shows how long nothing could be heard of each kind."""
         gauge = self._metrics.gauge(
             "age",
-            "For how long the API server has said nothing of a kind; 0 while it is listened to.",
+            "Time for which the API server has said nothing of a kind; 0 while it is listened to.",
             unit="seconds",
             labels=["kind"],
         )

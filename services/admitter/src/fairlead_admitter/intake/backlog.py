@@ -80,7 +80,7 @@ class IntakeBacklog:
             "intake_oldest", "Age of the oldest submission that this replica holds.", unit="seconds"
         )
         self._used_gauge = metrics.gauge(
-            "nats_used", "The fullest of what refuses more when it is full.", unit="ratio"
+            "nats_used", "Used part of the fullest store that refuses more when it is full.", unit="ratio"
         )
 
     async def run(self, lane: SubmissionLane, leads: Callable[[], bool]) -> None:

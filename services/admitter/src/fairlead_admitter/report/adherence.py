@@ -72,7 +72,7 @@ class AdherenceRecord:
         )
         self.idle: prometheus_client.Counter = metrics.counter(
             "idle_resource_seconds",
-            "What stood free while a job waited that would have fitted: cards, cores or bytes, times seconds.",
+            "Resources that stood free while a job waited that would have fitted: cards, cores or bytes, times seconds.",
             labels=["pool", "resource"],
         )
         self.hindered: prometheus_client.Gauge = metrics.gauge(

@@ -124,9 +124,9 @@ class EventRecorder:
         self._silenced: dict[str, _SilencedScope] = {}
         """Silenced scopes, by name."""
         self._count = metrics.counter(
-            "objections", "What was said against jobs, by reason.", labels=["reason"]
+            "objections", "Objections to jobs that were said, by reason.", labels=["reason"]
         )
-        self._unsaid = metrics.gauge("objections_unsaid", "What speaks against jobs and is not said yet.")
+        self._unsaid = metrics.gauge("objections_unsaid", "Objections to jobs that are not said yet.")
         self._failures = metrics.counter("objections_failed", "Objections that could not be said.")
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

@@ -38,7 +38,7 @@ class AdmitterRecord:
             labels=["pool"],
         )
         self._window: Gauge = metrics.gauge(
-            "window", "Jobs at the front that carry levels, at the last plan.", labels=["pool"]
+            "window", "Jobs among the heads that carry levels, at the last plan.", labels=["pool"]
         )
         self.restraints = Restraints(metrics, cluster)
         self._drift: Counter = metrics.counter("drift_seen", "Levels of ours that another writer changed.")
@@ -70,16 +70,16 @@ class AdmitterRecord:
     def _prepare_times(self, metrics: Metrics) -> None:
         self._latency: Histogram = metrics.histogram(
             "event_to_level",
-            "From the newest state change that a decision knew, as seen here, to the level written.",
+            "Time from the newest state change that a decision knew, as seen here, to the level written.",
         )
         self._waits: Histogram = metrics.histogram(
             "wait",
-            "From the submission of a job to its start.",
+            "Time from the submission of a job to its start.",
             labels=["pool", "class"],
             buckets=_WAIT_BUCKETS,
         )
         self.pass_time: Histogram = metrics.histogram(
-            "pass", "One plan of one pool: merging, taking the window, planning.", labels=["pool"]
+            "pass", "Time of one plan of one pool: merging, taking the window, planning.", labels=["pool"]
         )
 
     def _prepare_intake(self, metrics: Metrics) -> None:

@@ -148,7 +148,7 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "tenant_waiting": family("tenant_waiting_jobs", "Jobs of a tenant that wait."),
         "tenant_running": family("tenant_running_jobs", "Jobs of a tenant that run."),
         "longest_wait": family(
-            "tenant_longest_wait_seconds", "The longest wait of a tenant's jobs at the front."
+            "tenant_longest_wait_seconds", "The longest wait of a tenant's jobs among the heads."
         ),
         "past_bound": family(
             "tenant_past_bound_seconds",

@@ -24,7 +24,9 @@ class ScorerRecord:
         )
         self._decisions = metrics.counter("decisions", "Decisions published.")
         self._moves = metrics.counter(
-            "positions_moved", "Jobs at the front that were overtaken, or overtook others.", labels=["pool"]
+            "positions_moved",
+            "Jobs among the heads that were overtaken, or overtook others.",
+            labels=["pool"],
         )
         self._shortened = metrics.counter("decisions_shortened", "Decisions cut to keep the payload limit.")
         self._failures = metrics.counter(
@@ -117,9 +119,9 @@ class ScorerRecord:
             "would publish",
             shard=str(shard),
             state_seq=decided.state_seq,
-            fronts={
-                f"{heads.cluster}/{heads.queue}": [position.id for position in heads.positions[:10]]
-                for heads in decided.content.startable_heads
+            heads={
+                f"{one.cluster}/{one.queue}": [position.id for position in one.positions[:10]]
+                for one in decided.content.startable_heads
             },
         )
 
