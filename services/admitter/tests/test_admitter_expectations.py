@@ -8,8 +8,8 @@ from fairlead_admitter.observe.expectations import (
     FIGHT_ROUNDS,
     FIGHT_SECONDS,
     Expectations,
-    Landed,
-    Sighting,
+    LevelVerdict,
+    WriteConfirmation,
 )
 from fairlead_admitter.observe.foreign_levels import UNSURE_SECONDS
 from fairlead_contracts.frontend.marks import LEVEL_WRITER
@@ -23,7 +23,7 @@ def seen(level: int, rev: int) -> JobState:
 
 def write(expectations: Expectations, job: JobState, level: int, rev: int | None) -> None:
     expectations.send(job.uid, level)
-    expectations.land(job, level, None if rev is None else Landed(mark=str(rev), rev=rev), 0.0)
+    expectations.land(job, level, None if rev is None else WriteConfirmation(mark=str(rev), rev=rev), 0.0)
 
 
 def test_a_confirmed_level_counts_until_the_state_shows_it() -> None:
@@ -31,7 +31,7 @@ def test_a_confirmed_level_counts_until_the_state_shows_it() -> None:
     write(expectations, seen(0, 1), 7, 2)
     assert expectations.level_of(seen(0, 1)) == 7
     assert expectations.pending() == ["team-a/x"]
-    assert expectations.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
+    assert expectations.see(seen(7, 2), seen(0, 1), 0.0) is LevelVerdict.EXPECTED
     assert expectations.level_of(seen(7, 2)) == 7
     assert expectations.pending() == []
 
@@ -40,16 +40,16 @@ def test_a_state_between_two_writes_is_no_drift_and_shows_nothing_old() -> None:
     expectations = Expectations()
     write(expectations, seen(0, 1), 7, 2)
     write(expectations, seen(0, 1), 9, 3)
-    assert expectations.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
+    assert expectations.see(seen(7, 2), seen(0, 1), 0.0) is LevelVerdict.EXPECTED
     assert expectations.level_of(seen(7, 2)) == 9
-    assert expectations.see(seen(9, 3), seen(7, 2), 0.0) is Sighting.EXPECTED
+    assert expectations.see(seen(9, 3), seen(7, 2), 0.0) is LevelVerdict.EXPECTED
 
 
 def test_a_reply_may_come_after_the_state() -> None:
     expectations = Expectations()
     expectations.send("team-a/x", 7)
-    assert expectations.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
-    expectations.land(seen(7, 2), 7, Landed(mark="2", rev=2), 0.0)
+    assert expectations.see(seen(7, 2), seen(0, 1), 0.0) is LevelVerdict.EXPECTED
+    expectations.land(seen(7, 2), 7, WriteConfirmation(mark="2", rev=2), 0.0)
     assert expectations.pending() == []
 
 
@@ -57,21 +57,21 @@ def test_a_write_without_a_reply_may_have_landed() -> None:
     expectations = Expectations()
     expectations.send("team-a/x", 7)
     assert expectations.level_of(seen(0, 1)) == 0
-    assert expectations.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
+    assert expectations.see(seen(7, 2), seen(0, 1), 0.0) is LevelVerdict.EXPECTED
 
 
 def test_another_change_of_the_job_is_no_drift() -> None:
     expectations = Expectations()
     write(expectations, seen(0, 1), 7, 2)
-    assert expectations.see(seen(7, 5), seen(0, 1), 0.0) is Sighting.EXPECTED
-    assert expectations.see(seen(7, 6), seen(7, 5), 0.0) is Sighting.EXPECTED
+    assert expectations.see(seen(7, 5), seen(0, 1), 0.0) is LevelVerdict.EXPECTED
+    assert expectations.see(seen(7, 6), seen(7, 5), 0.0) is LevelVerdict.EXPECTED
 
 
 def test_somebody_elses_level_is_drift_and_marks_the_next_write_as_a_repair() -> None:
     expectations = Expectations()
     write(expectations, seen(0, 1), 7, 2)
     expectations.see(seen(7, 2), seen(0, 1), 0.0)
-    assert expectations.see(seen(3, 3), seen(7, 2), 0.0) is Sighting.DRIFT
+    assert expectations.see(seen(3, 3), seen(7, 2), 0.0) is LevelVerdict.DRIFT
     assert expectations.drifted("team-a/x")
     assert not expectations.leaves_alone(seen(3, 3))
     write(expectations, seen(3, 3), 7, 4)
@@ -81,16 +81,16 @@ def test_somebody_elses_level_is_drift_and_marks_the_next_write_as_a_repair() ->
 def test_a_level_overwritten_between_our_write_and_its_sighting_is_drift() -> None:
     expectations = Expectations()
     write(expectations, seen(0, 1), 7, 2)
-    assert expectations.see(seen(3, 3), seen(0, 1), 0.0) is Sighting.DRIFT
+    assert expectations.see(seen(3, 3), seen(0, 1), 0.0) is LevelVerdict.DRIFT
     assert expectations.level_of(seen(3, 3)) == 3
 
 
 def test_levels_that_we_never_wrote_are_nobodys_drift() -> None:
     expectations = Expectations()
-    assert expectations.see(seen(3, 3), seen(7, 2), 0.0) is Sighting.EXPECTED
+    assert expectations.see(seen(3, 3), seen(7, 2), 0.0) is LevelVerdict.EXPECTED
 
 
-def fight(expectations: Expectations, pause: float) -> list[Sighting]:
+def fight(expectations: Expectations, pause: float) -> list[LevelVerdict]:
     sightings, rev = [], 1
     for number in range(FIGHT_ROUNDS + 1):
         write(expectations, seen(0, rev), 7, rev + 1)
@@ -102,7 +102,7 @@ def fight(expectations: Expectations, pause: float) -> list[Sighting]:
 
 def test_a_fight_ends_with_the_job_left_alone() -> None:
     expectations = Expectations()
-    assert fight(expectations, 1.0) == [Sighting.DRIFT] * FIGHT_ROUNDS + [Sighting.FIGHT]
+    assert fight(expectations, 1.0) == [LevelVerdict.DRIFT] * FIGHT_ROUNDS + [LevelVerdict.FIGHT]
     assert expectations.leaves_alone(seen(0, 99))
     assert expectations.fights == 1
     expectations.forget("team-a/x")
@@ -111,7 +111,7 @@ def test_a_fight_ends_with_the_job_left_alone() -> None:
 
 def test_rare_drift_is_repaired_for_ever() -> None:
     expectations = Expectations()
-    assert fight(expectations, FIGHT_SECONDS) == [Sighting.DRIFT] * (FIGHT_ROUNDS + 1)
+    assert fight(expectations, FIGHT_SECONDS) == [LevelVerdict.DRIFT] * (FIGHT_ROUNDS + 1)
     assert not expectations.leaves_alone(seen(0, 99))
 
 
@@ -133,10 +133,10 @@ def test_with_a_new_lead_what_stands_is_taken_as_it_is(rev: int | None) -> None:
 
 def blind(
     expectations: Expectations, job: JobState, level: int, now: float = 0.0, *, stood: bool = False
-) -> Sighting:
+) -> LevelVerdict:
     """A write to a frontend that can't know which revision of the state will show it."""
     expectations.send(job.uid, level)
-    return expectations.land(job, level, Landed(mark="m", stood=stood), now)
+    return expectations.land(job, level, WriteConfirmation(mark="m", stood=stood), now)
 
 
 def test_without_revisions_the_level_itself_shows_that_a_write_was_seen() -> None:
@@ -144,9 +144,9 @@ def test_without_revisions_the_level_itself_shows_that_a_write_was_seen() -> Non
     blind(expectations, seen(0, 1), 7)
     assert expectations.level_of(seen(0, 1)) == 7
     # Something else of the job changed before: the write is still on its way here.
-    assert expectations.see(seen(0, 2), seen(0, 1), 0.1) is Sighting.EXPECTED
+    assert expectations.see(seen(0, 2), seen(0, 1), 0.1) is LevelVerdict.EXPECTED
     assert expectations.level_of(seen(0, 2)) == 7
-    assert expectations.see(seen(7, 3), seen(0, 2), 0.2) is Sighting.EXPECTED
+    assert expectations.see(seen(7, 3), seen(0, 2), 0.2) is LevelVerdict.EXPECTED
     assert expectations.pending() == []
 
 
@@ -157,17 +157,17 @@ def test_without_revisions_levels_are_seen_in_the_order_of_their_writing() -> No
     blind(expectations, seen(7, 1), 8)
     assert expectations.level_of(seen(7, 1)) == 8
     for rev, (before, level) in enumerate([(7, 7), (7, 9), (9, 7), (7, 8)], start=2):
-        assert expectations.see(seen(level, rev), seen(before, rev - 1), 0.1) is Sighting.EXPECTED
+        assert expectations.see(seen(level, rev), seen(before, rev - 1), 0.1) is LevelVerdict.EXPECTED
     assert expectations.pending() == []
 
 
 def test_without_revisions_a_strangers_level_is_drift_at_once() -> None:
     expectations = Expectations()
     blind(expectations, seen(0, 1), 7)
-    assert expectations.see(seen(3, 2), seen(0, 1), 0.1) is Sighting.DRIFT
+    assert expectations.see(seen(3, 2), seen(0, 1), 0.1) is LevelVerdict.DRIFT
     assert expectations.level_of(seen(3, 2)) == 3
     # It was written before ours and only shown first: ours comes to light now.
-    assert expectations.see(seen(7, 3), seen(3, 2), 0.2) is Sighting.EXPECTED
+    assert expectations.see(seen(7, 3), seen(3, 2), 0.2) is LevelVerdict.EXPECTED
 
 
 def test_what_was_overwritten_before_anybody_saw_it_is_found_out_and_fought_over_only_so_often() -> None:
@@ -178,7 +178,7 @@ def test_what_was_overwritten_before_anybody_saw_it_is_found_out_and_fought_over
         expectations.doubt(now)
         assert expectations.level_of(seen(0, 1)) == 0
         sightings.append(blind(expectations, seen(0, 1), 7, now))
-    assert sightings == [Sighting.DRIFT] * FIGHT_ROUNDS + [Sighting.FIGHT]
+    assert sightings == [LevelVerdict.DRIFT] * FIGHT_ROUNDS + [LevelVerdict.FIGHT]
     assert expectations.leaves_alone(seen(0, 9))
 
 
@@ -188,9 +188,9 @@ def test_a_watcher_that_is_late_is_no_fight() -> None:
     for _ in range(3 * FIGHT_ROUNDS):
         now += DOUBT_SECONDS
         expectations.doubt(now)
-        assert blind(expectations, seen(0, 1), 7, now, stood=True) is Sighting.EXPECTED
+        assert blind(expectations, seen(0, 1), 7, now, stood=True) is LevelVerdict.EXPECTED
         assert expectations.level_of(seen(0, 1)) == 7
-    assert expectations.see(seen(7, 2), seen(0, 1), now) is Sighting.EXPECTED
+    assert expectations.see(seen(7, 2), seen(0, 1), now) is LevelVerdict.EXPECTED
 
 
 def test_a_fight_is_noticed_without_revisions_too() -> None:
@@ -200,7 +200,7 @@ def test_a_fight_is_noticed_without_revisions_too() -> None:
         expectations.see(seen(7, rev + 1), seen(0, rev), float(number))
         rev += 2
         sightings.append(expectations.see(seen(0, rev), seen(7, rev - 1), float(number)))
-    assert sightings[-1] is Sighting.FIGHT
+    assert sightings[-1] is LevelVerdict.FIGHT
 
 
 def test_levels_of_others_are_noted_and_our_own_are_not() -> None:
@@ -216,7 +216,7 @@ def test_levels_of_others_are_noted_and_our_own_are_not() -> None:
     now += UNSURE_SECONDS
     ours = a_job("ours", level=0)
     expectations.send(ours.uid, 9)
-    expectations.land(ours, 9, Landed(mark="m", rev=2), now)
+    expectations.land(ours, 9, WriteConfirmation(mark="m", rev=2), now)
     expectations.see(msgspec.structs.replace(ours, rev=2, level=9), ours, now)
     expectations.see(lifted, lifted, now)
     assert expectations.foreign.found == {}, "nothing changed"

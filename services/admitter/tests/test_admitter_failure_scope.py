@@ -10,7 +10,7 @@ from fairlead_admitter.apply.level_applier import LevelApplier, WriteResult
 from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.errors import FrontendBalkedError, FrontendForbiddenHereError
-from fairlead_admitter.observe.expectations import Expectations, Landed
+from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.job_backoff import LONGEST_SECONDS
 from fairlead_contracts.messages.state import JobState
 from fairlead_testkit.builders import a_job
@@ -36,7 +36,7 @@ class FailingFrontend:
         self.asked.append(write.job.uid)
         if {write.job.scope, write.job.uid} & self.bad:
             return [self._failing(f"no right to patch in {write.job.scope}")]
-        return [Landed(mark="m")]
+        return [WriteConfirmation(mark="m")]
 
 
 class SteeringPasses:

@@ -15,7 +15,7 @@ from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.frontends.kueue.levels import KueueLevels
 from fairlead_admitter.frontends.kueue.sweep import KueueSweep
-from fairlead_admitter.observe.expectations import Expectations, Landed
+from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
@@ -228,7 +228,7 @@ async def test_a_level_asked_for_twice_is_written_only_if_it_was_overwritten(
     assert [line for line in asked if line.namespace == fixture.scope] == []
     fixture.lab.api.patch(f"{fixture.path}/a", {"metadata": {"annotations": {PRIORITY_BOOST: "1"}}})
     repaired = await writer.set_level(job, 7)
-    assert isinstance(repaired, Landed)
+    assert isinstance(repaired, WriteConfirmation)
     assert not repaired.stood
     assert fixture.marks("a") == ("7", None, 0)
 

@@ -17,7 +17,7 @@ from fairlead_admitter.errors import (
     FrontendRefusedError,
 )
 from fairlead_admitter.observe.decision_gate import Doubt, Unsettled
-from fairlead_admitter.observe.expectations import Expectations, Landed
+from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS, JobBackoff
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.reaction import Arrivals
@@ -67,7 +67,7 @@ class HeldFrontend:
     def _result(self, job: JobState) -> WriteResult:
         if job.id in self.trouble:
             return self.trouble[job.id]
-        return None if job.id == "j2" else Landed(mark="m", rev=job.rev + 1)
+        return None if job.id == "j2" else WriteConfirmation(mark="m", rev=job.rev + 1)
 
 
 def application(
@@ -309,7 +309,7 @@ async def test_a_dry_run_says_each_thing_once() -> None:
 
 
 class HeardComplaints:
-    """Complaints of staleness, in words."""
+    """An observer of staleness that keeps what it hears in words."""
 
     def __init__(self) -> None:
         self.said: list[str] = []

@@ -22,7 +22,7 @@ from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.decide.wake_state import MOST_A_SECOND, OUTPACED_SECONDS, PASSED_SECONDS
 from fairlead_admitter.decide.waking import BATCH_SECONDS
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
-from fairlead_admitter.observe.expectations import Expectations, Landed
+from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
@@ -150,7 +150,7 @@ class Replica:
             applied = PlanOutcome(took=[told.answer for _ in plan.steering.writes])
             for write in plan.steering.writes:
                 self.expectations.send(write.job.uid, write.level)
-                landed = Landed(mark="m", rev=write.job.rev + 1)
+                landed = WriteConfirmation(mark="m", rev=write.job.rev + 1)
                 self.expectations.land(write.job, write.level, landed, told.seconds)
                 applied.landed.append((write, landed))
             self._planner.applied(POOL, applied)

@@ -9,7 +9,7 @@ from fairlead_admitter.decide.frontend_order import FrontendOrder
 from fairlead_admitter.decide.reserving import Reservations, ReserveDecision, ReservePlanner
 from fairlead_admitter.decide.steering import SteeringPlan, lower, steer
 from fairlead_admitter.decide.window import Ranked
-from fairlead_admitter.observe.expectations import Expectations, Landed
+from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.report.reservation_record import ReservationNews, ReservationRecord
 from fairlead_contracts.base.instants import SECOND
@@ -105,7 +105,7 @@ class Play:
     def _carry_out(self, plan: SteeringPlan) -> None:
         for one in plan.writes:
             self.expectations.send(one.job.uid, one.level)
-            self.expectations.land(one.job, one.level, Landed(mark="m", rev=self._rev + 1), 0.0)
+            self.expectations.land(one.job, one.level, WriteConfirmation(mark="m", rev=self._rev + 1), 0.0)
             self.change(one.job.uid, level=one.level)
 
     @property

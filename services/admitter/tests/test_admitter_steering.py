@@ -12,7 +12,7 @@ from fairlead_admitter.decide.merged_order import MergedHeads
 from fairlead_admitter.decide.steering import GONE, SteeringPlan, steer, take_back
 from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import DecisionOrigin
-from fairlead_admitter.observe.expectations import Expectations, Landed
+from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
@@ -79,7 +79,7 @@ class LaggingFrontend:
                 assert self.truth[uid].level != write.level or write.drifted, "written twice"
                 self.set(uid, level=write.level)
                 rev = self.truth[uid].rev
-                landed = Landed(mark=str(rev), rev=rev)
+                landed = WriteConfirmation(mark=str(rev), rev=rev)
                 self.writes += 1
             self.expectations.land(self.facts.job(uid) or write.job, write.level, landed, 0.0)
 

@@ -298,7 +298,7 @@ class Admitter:
                 lease,
                 reserved=self._reservations.stated(),
                 followed=self._adherence.stated(),
-                preemptions_by_left_levels=self._record.restraints.by_left_levels(),
+                preemptions_by_left_levels=self._record.withheld_levels.by_left_levels(),
                 untaken=self._intake_watch.untaken(),
                 late_by=self._planner.pace.late_by(),
                 outpaced=self._planner.outpaced(),
@@ -332,7 +332,7 @@ class Admitter:
         queue = None if job is None else self._watch.facts.queues.get(job.queue)
         pool = None if queue is None else self._watch.pool_of(queue.name)
         if pool is not None and queue is not None and event.reason == queue.able.preempted:
-            self._record.restraints.preempted(pool, event.at)
+            self._record.withheld_levels.preempted(pool, event.at)
 
     def _add_readiness(self, lead: Callable[[], int | None]) -> None:
         """Answers /readyz. A standby is ready too: it knows everything, and waits."""
@@ -344,7 +344,7 @@ class Admitter:
         readiness.add("answers", lambda: self._replies.trouble)
         readiness.tell("role", lambda: "standby" if lead() is None else "leader")
         readiness.tell("resting", self._expectations.backoff.told)
-        readiness.tell("withheld", self._record.restraints.told)
+        readiness.tell("withheld", self._record.withheld_levels.told)
         readiness.tell("reserve", self._reservations.told)
 
     def _add_intake_readiness(self, intake: DurableLane) -> None:

@@ -133,7 +133,7 @@ class Reconciler:
         self._notice_lead()
         self._staleness.keep(pools if self._may_write() else ())
         self._planner.keep(pools)
-        self._record.restraints.keep(pools)
+        self._record.withheld_levels.keep(pools)
         if not self._may_write():
             self._adherence.stand_by(seen, pools, self._watch.leader())
             return
@@ -205,8 +205,8 @@ class Reconciler:
         for change in seen.jobs:
             if change.after is not None and change.after.phase in _QUEUED:
                 before = change.before
-                sighting = self._expectations.see(change.after, before, seen.at)
-                self._record.sighted(change.after, sighting)
+                found = self._expectations.see(change.after, before, seen.at)
+                self._record.level_compared(change.after, found)
             elif change.before is not None:
                 self._expectations.forget(change.before.uid)
         self._expectations.doubt(seen.at)
@@ -249,9 +249,9 @@ class Reconciler:
         """Tells the plan to whom it concerns."""
         if plan.withholding.why:
             self._staleness.excuse(pool)
-            self._record.restraints.withheld(pool, plan.withholding, standing=plan.standing)
+            self._record.withheld_levels.withheld(pool, plan.withholding, standing=plan.standing)
             return
-        self._record.restraints.lifted(pool)
+        self._record.withheld_levels.lifted(pool)
         if plan.doubt is not None:
             self._staleness.lack(pool, plan.doubt)
         elif plan.settled:
@@ -266,8 +266,8 @@ class Reconciler:
             trouble=applied.trouble,
             jobs=[write.job for write in (*applied.missed, *applied.refused_lifts)],
         )
-        for write, sighting in applied.drifted:
-            self._record.sighted(write.job, sighting)
+        for write, verdict in applied.drifted:
+            self._record.level_compared(write.job, verdict)
         origins = self._planner.origins(pool)
         newest: Decision | None = None
         for write, landed in applied.landed:

@@ -28,14 +28,14 @@ from fairlead_admitter.errors import (
     FrontendForbiddenHereError,
     FrontendRefusedError,
 )
-from fairlead_admitter.observe.expectations import Expectations, Landed, Sighting
+from fairlead_admitter.observe.expectations import Expectations, LevelVerdict, WriteConfirmation
 from fairlead_contracts.messages.state import JobState, QueueState
 
 _MOST_BALKED_IN_A_SCOPE = 2
 """Writes of one scope that may balk in a pass before it tries no more of them."""
 
 
-type WriteResult = Landed | AdmitterError | None
+type WriteResult = WriteConfirmation | AdmitterError | None
 """The result of one write: the confirmation; None where the job has left its phase, such as one that waits no more; or
 why it may not have been done.
 
@@ -83,7 +83,7 @@ class _PlanUnderway:
         self.may_write = may_write
         self.applied = PlanOutcome()
         self.room = asyncio.Semaphore(requests)
-        self.missed = Barrier()
+        self.barrier = Barrier()
         self.balked: Counter[str] = Counter()
         """Number of writes that a webhook of the scope stood in the way of, by scope."""
         self.sent: dict[asyncio.Task[None], Barrier] = {}
@@ -92,7 +92,7 @@ class _PlanUnderway:
     def miss(self, write: LevelWrite) -> None:
         """Notes a write that may not have been done: writes that must come after it have to wait."""
         self.applied.missed.append(write)
-        self.missed.add(write)
+        self.barrier.add(write)
 
 
 class LevelApplier:
@@ -191,7 +191,7 @@ class LevelApplier:
         return (
             self._expectations.backoff.include(write.job)
             or underway.balked[write.job.scope] >= _MOST_BALKED_IN_A_SCOPE
-            or underway.missed.stops(write)
+            or underway.barrier.stops(write)
         )
 
     async def _write(self, batch: Sequence[LevelWrite], underway: _PlanUnderway) -> None:
@@ -206,10 +206,10 @@ class LevelApplier:
             else:
                 self._settle(write, result, underway.applied)
 
-    def _settle(self, write: LevelWrite, landed: Landed | None, applied: PlanOutcome) -> None:
-        sighting = self._land(write, landed)
-        if sighting is not Sighting.EXPECTED:
-            applied.drifted.append((write, sighting))
+    def _settle(self, write: LevelWrite, landed: WriteConfirmation | None, applied: PlanOutcome) -> None:
+        verdict = self._land(write, landed)
+        if verdict is not LevelVerdict.EXPECTED:
+            applied.drifted.append((write, verdict))
         if landed is None:
             applied.gone += 1
         else:
@@ -235,8 +235,8 @@ class LevelApplier:
             applied.retry_after = max(applied.retry_after, error.retry_after)
         applied.forbidden |= isinstance(error, FrontendForbiddenError)
 
-    def _land(self, write: LevelWrite, landed: Landed | None) -> Sighting:
+    def _land(self, write: LevelWrite, landed: WriteConfirmation | None) -> LevelVerdict:
         if write.cause is WriteCause.PROTECT:
-            return Sighting.EXPECTED  # it runs: its state is not compared with what we wrote
+            return LevelVerdict.EXPECTED  # it runs: its state is not compared with what we wrote
         newest = self._newest(write.job.uid) or write.job
         return self._expectations.land(newest, write.level, landed, time.monotonic())

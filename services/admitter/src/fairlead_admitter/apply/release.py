@@ -93,11 +93,11 @@ class PoolRelease:
             cleaned = await self._sweep.sweep(queues, go_on, only)
         except AdmitterError as error:
             self._frontend_backoff.failed(str(error))
-            self._record.restraints.sweep_failed(pool, str(error))
+            self._record.withheld_levels.sweep_failed(pool, str(error))
             await asyncio.sleep(self._frontend_backoff.seconds_left)
             self._wake.set()
             return
         self._frontend_backoff.forget()
-        self._record.restraints.swept(pool, cleaned)
+        self._record.withheld_levels.swept(pool, cleaned)
         if go_on() and self._requested.pop((pool, only), None) is not None:
             self._swept.add((pool, only))

@@ -3,14 +3,14 @@
 import msgspec
 
 from fairlead_admitter.decide.steering import LevelWrite
-from fairlead_admitter.observe.expectations import Landed, Sighting
+from fairlead_admitter.observe.expectations import LevelVerdict, WriteConfirmation
 
 
 class PlanOutcome(msgspec.Struct):
     """The outcome of a plan's writes."""
 
-    landed: list[tuple[LevelWrite, Landed]] = []
-    drifted: list[tuple[LevelWrite, Sighting]] = []
+    landed: list[tuple[LevelWrite, WriteConfirmation]] = []
+    drifted: list[tuple[LevelWrite, LevelVerdict]] = []
     """Writes that turned out to repair what somebody had overwritten before it was seen."""
     refused_lifts: list[LevelWrite] = []
     """Lifts of running jobs that the frontend will not protect: no reason to keep the order from those that wait."""

@@ -100,7 +100,7 @@ class JobCreator(Protocol):
         """
 
 
-class Troubled(Protocol):
+class RetryObserver(Protocol):
     """Hears of attempts that failed and are made again."""
 
     def __call__(self, scope: str, why: str, *, new: bool) -> None:
@@ -191,7 +191,7 @@ class RetryingCreator:
         creator: JobCreator,
         *,
         share: int,
-        troubled: Troubled,
+        troubled: RetryObserver,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._creator = creator

@@ -31,7 +31,7 @@ watcher (some tenths of a second). A doubt costs one read of the frontend; four 
 a fight."""
 
 
-class Landed(msgspec.Struct, frozen=True, kw_only=True):
+class WriteConfirmation(msgspec.Struct, frozen=True, kw_only=True):
     """A frontend's confirmation of one write."""
 
     mark: str
@@ -42,8 +42,8 @@ class Landed(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the level stood there already, as written before: nobody touched it since."""
 
 
-class Sighting(enum.StrEnum):
-    """A job's level as its state shows it, held against what was written."""
+class LevelVerdict(enum.StrEnum):
+    """The verdict on a job's level as its state shows it, compared with what was written."""
 
     EXPECTED = "expected"
     DRIFT = "drift"
@@ -178,7 +178,7 @@ class Expectations:
         if level not in trail.sent:
             trail.sent.append(level)
 
-    def land(self, job: JobState, level: int, landed: Landed | None, now: float) -> Sighting:
+    def land(self, job: JobState, level: int, landed: WriteConfirmation | None, now: float) -> LevelVerdict:
         """Notes that the frontend confirmed a write.
 
         Args:
@@ -196,7 +196,7 @@ class Expectations:
             trail.sent.remove(level)
         if landed is None:
             trail.refused_at = job.rev
-            return Sighting.EXPECTED
+            return LevelVerdict.EXPECTED
         overwritten = trail.doubted and trail.last == level and not landed.stood
         trail.given, trail.doubted, trail.last, trail.blind = True, False, level, landed.rev is None
         if landed.rev is None and (trail.unseen or level != job.level):
@@ -204,9 +204,9 @@ class Expectations:
             self._blind.append((now, job.uid))
         elif landed.rev is not None and landed.rev > job.rev:
             trail.unseen.append(_Unseen(level, landed.rev, now))
-        return self._overwritten(job.uid, trail, now) if overwritten else Sighting.EXPECTED
+        return self._overwritten(job.uid, trail, now) if overwritten else LevelVerdict.EXPECTED
 
-    def see(self, job: JobState, before: JobState | None, now: float) -> Sighting:
+    def see(self, job: JobState, before: JobState | None, now: float) -> LevelVerdict:
         """Take note of the state of a queued job.
 
         Args:
@@ -218,12 +218,12 @@ class Expectations:
         if trail is None:
             if before is None or before.level != job.level:
                 self.foreign.note(job, now)
-            return Sighting.EXPECTED
+            return LevelVerdict.EXPECTED
         if trail.explains(job, before):
-            return Sighting.EXPECTED
+            return LevelVerdict.EXPECTED
         self.foreign.note(job, now)
         if not trail.given and not trail.drifts:
-            return Sighting.EXPECTED
+            return LevelVerdict.EXPECTED
         trail.given = False
         return self._overwritten(job.uid, trail, now)
 
@@ -251,11 +251,11 @@ class Expectations:
         self._trails.pop(uid, None)
         self._fought.discard(uid)
 
-    def _overwritten(self, uid: str, trail: _Trail, now: float) -> Sighting:
+    def _overwritten(self, uid: str, trail: _Trail, now: float) -> LevelVerdict:
         trail.drifts.append(now)
         full = len(trail.drifts) > FIGHT_ROUNDS
         if full and now - trail.drifts[0] <= FIGHT_SECONDS and not trail.fought:
             trail.fought = True
             self._fought.add(uid)
-            return Sighting.FIGHT
-        return Sighting.DRIFT
+            return LevelVerdict.FIGHT
+        return LevelVerdict.DRIFT

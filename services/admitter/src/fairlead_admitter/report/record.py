@@ -9,9 +9,9 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.decision_gate import DecisionVerdict, Unsettled
-from fairlead_admitter.observe.expectations import Sighting
+from fairlead_admitter.observe.expectations import LevelVerdict
 from fairlead_admitter.report.job_traces import JobTraces
-from fairlead_admitter.report.restraints import Restraints
+from fairlead_admitter.report.withheld_levels import WithheldLevels
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.job_traces import exemplar_of
@@ -40,7 +40,7 @@ class AdmitterRecord:
         self._window: Gauge = metrics.gauge(
             "window", "Jobs among the heads that carry levels, at the last plan.", labels=["pool"]
         )
-        self.restraints = Restraints(metrics, cluster)
+        self.withheld_levels = WithheldLevels(metrics, cluster)
         self._drift: Counter = metrics.counter("drift_seen", "Levels of ours that another writer changed.")
         self._repaired: Counter = metrics.counter("drift_repaired", "Levels written again after a drift.")
         self._fights: Counter = metrics.counter(
@@ -119,13 +119,13 @@ class AdmitterRecord:
             seconds = to_seconds(max(0, job.started - job.submitted))
             self._waits.labels(pool, job_class).observe(seconds, exemplar)
 
-    def sighted(self, job: JobState, sighting: Sighting) -> None:
+    def level_compared(self, job: JobState, verdict: LevelVerdict) -> None:
         """Records that a job's level was not what we left there."""
-        if sighting is Sighting.EXPECTED:
+        if verdict is LevelVerdict.EXPECTED:
             return
         self._drift.inc()
         self._log.info("drift", job=job.id, scope=job.scope, level=job.level)
-        if sighting is Sighting.FIGHT:
+        if verdict is LevelVerdict.FIGHT:
             self._fights.inc()
             self._log.error(
                 "fight",

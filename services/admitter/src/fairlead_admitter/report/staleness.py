@@ -7,7 +7,7 @@ from typing import Protocol
 from fairlead_admitter.observe.decision_gate import Unsettled
 
 
-class Complaints(Protocol):
+class StalenessObserver(Protocol):
     """Hears of pools that lose their order, and get one again."""
 
     def unsettled(self, pool: str, found: Unsettled) -> None:
@@ -36,9 +36,9 @@ class Staleness:
     """Says once that a pool is stale, when it has been unsettled for longer than `stale_after` seconds."""
 
     def __init__(
-        self, complaints: Complaints, stale_after: float, clock: Callable[[], float] = time.monotonic
+        self, observer: StalenessObserver, stale_after: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._complaints = complaints
+        self._observer = observer
         self._stale_after = stale_after
         self._clock = clock
         self._lacks: dict[str, _Lack] = {}
@@ -49,22 +49,22 @@ class Staleness:
         lack = self._lacks.get(pool)
         if lack is None:
             lack = self._lacks[pool] = _Lack(now, found)
-            self._complaints.unsettled(pool, found)
+            self._observer.unsettled(pool, found)
         lack.found = found
         if now - lack.since > self._stale_after and not lack.said:
             lack.said = True
-            self._complaints.stale(pool, found, now - lack.since)
+            self._observer.stale(pool, found, now - lack.since)
 
     def satisfy(self, pool: str) -> None:
         """Notes that the pool has an order."""
         lack = self._lacks.pop(pool, None)
         if lack is not None:
-            self._complaints.settled(pool, self._clock() - lack.since)
+            self._observer.settled(pool, self._clock() - lack.since)
 
     def excuse(self, pool: str) -> None:
         """Notes that the pool needs no order now: it is paused or released, or another replica leads."""
         if self._lacks.pop(pool, None) is not None:
-            self._complaints.forget_pool(pool)
+            self._observer.forget_pool(pool)
 
     def keep(self, pools: Collection[str]) -> None:
         """Excuses the lack of pools that are not there any more."""

@@ -15,7 +15,7 @@ from fairlead_admitter.apply.level_applier import WriteResult
 from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError, FrontendSlowError
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder
-from fairlead_admitter.observe.expectations import Landed
+from fairlead_admitter.observe.expectations import WriteConfirmation
 from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import Message, to_packed
@@ -178,7 +178,7 @@ class BusFrontend:
         match reply.verdict:
             case VerbOutcome.DONE:
                 mark = f"{self._epoch()}.{next(self._marks)}" if reply.rev is None else str(reply.rev)
-                return Landed(mark=mark, rev=reply.rev)
+                return WriteConfirmation(mark=mark, rev=reply.rev)
             case VerbOutcome.REFUSED:
                 return FrontendRefusedError(reply.reason)
             case VerbOutcome.GONE:

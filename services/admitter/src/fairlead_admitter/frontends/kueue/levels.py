@@ -20,7 +20,7 @@ from fairlead_admitter.errors import (
     FrontendRefusedError,
 )
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
-from fairlead_admitter.observe.expectations import Landed
+from fairlead_admitter.observe.expectations import WriteConfirmation
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase
@@ -68,7 +68,7 @@ class KueueLevels:
         except AdmitterError as error:
             return error
 
-    async def set_level(self, job: JobState, level: int) -> Landed | None:
+    async def set_level(self, job: JobState, level: int) -> WriteConfirmation | None:
         """Give a waiting or a running Workload a level.
 
         Returns:
@@ -142,7 +142,7 @@ class KueueLevels:
 
     def _confirmation(
         self, job: JobState, level: int, lever: LeverName, workload: Workload | None, *, stood: bool
-    ) -> Landed | None:
+    ) -> WriteConfirmation | None:
         phase = Phase.WAITING if job.phase is Phase.HELD else job.phase
         if workload is None or phase_of(workload) is not phase:
             self._last_written.pop(job.uid, None)
@@ -150,7 +150,7 @@ class KueueLevels:
         if effective_priority(workload) != level:
             raise FrontendRefusedError(f"{job.scope}/{job.id}: stands at {effective_priority(workload)}")
         _remember(self._last_written, job.uid, (lever, level))
-        return Landed(mark=workload.metadata.resource_version, stood=stood)
+        return WriteConfirmation(mark=workload.metadata.resource_version, stood=stood)
 
 
 def boost(amount: int) -> str | None:

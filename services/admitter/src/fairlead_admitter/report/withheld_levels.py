@@ -1,4 +1,4 @@
-"""The record of restraint: levels that the admitter withholds, marks that it takes off, preemptions it is told of."""
+"""The record of withheld levels: pools whose levels the admitter withholds, marks that it takes off, preemptions it is told of."""
 
 from collections import Counter as Tally
 from collections.abc import Callable, Collection
@@ -15,7 +15,7 @@ _TOLD_LATE = timedelta(seconds=2)
 """Longest time after the last level is gone in which a preemption counts as caused by it: the frontend tells it late."""
 
 
-class _Restraint:
+class _WithheldPool:
     """A pool whose levels are withheld."""
 
     def __init__(self, judged: Withholding) -> None:
@@ -29,7 +29,7 @@ class _Restraint:
 
     @property
     def told(self) -> str:
-        """The restraint in words."""
+        """The reason for which levels are withheld, and what stands of them, in words."""
         said = [self.judged.why]
         if self.standing and (self.judged.unsafe or self.judged.fate is LevelFate.GO):
             going = ", to be taken away" if self.judged.fate is LevelFate.GO else ""
@@ -43,7 +43,7 @@ class _Restraint:
         return self.judged.unsafe and (self.stood_until is None or at <= self.stood_until + _TOLD_LATE)
 
 
-class Restraints:
+class WithheldLevels:
     """Metrics and log of withheld levels. Labels are pools."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Restraints:
     ) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
         self._clock = clock
-        self._restrained: dict[str, _Restraint] = {}
+        self._pools: dict[str, _WithheldPool] = {}
         self._by_left_levels = Tally[str]()
         self._withheld: Gauge = metrics.gauge(
             "pool_withheld",
@@ -82,12 +82,12 @@ class Restraints:
 
     def withheld(self, pool: str, judged: Withholding, *, standing: int) -> None:
         """Notes that the pool's levels are withheld while so many of them stand."""
-        known = self._restrained.get(pool)
+        known = self._pools.get(pool)
         if known is None or known.judged.why != judged.why:
             self._withheld.labels(pool).set(1)
-            before, known = known, _Restraint(judged)
+            before, known = known, _WithheldPool(judged)
             known.preempted = before.preempted if before is not None else 0
-            self._restrained[pool] = known
+            self._pools[pool] = known
             self._log.warning(
                 "levels withheld", pool=pool, why=judged.why, levels=judged.fate.value, standing=standing
             )
@@ -102,19 +102,19 @@ class Restraints:
 
     def lifted(self, pool: str) -> None:
         """Notes that the pool's levels are written."""
-        if self._restrained.pop(pool, None) is not None:
+        if self._pools.pop(pool, None) is not None:
             self._withheld.labels(pool).set(0)
             self._left.labels(pool).set(0)
             self._log.info("levels written again", pool=pool)
 
     def keep(self, pools: Collection[str]) -> None:
-        """Lifts the restraint of pools that are not there any more."""
-        for pool in self._restrained.keys() - set(pools):
+        """Forgets pools that are not there any more."""
+        for pool in self._pools.keys() - set(pools):
             self.lifted(pool)
 
     def told(self) -> str | None:
         """The pools whose levels are withheld and why, for people; None if there are none."""
-        return "; ".join(f"{pool}: {one.told}" for pool, one in sorted(self._restrained.items())) or None
+        return "; ".join(f"{pool}: {one.told}" for pool, one in sorted(self._pools.items())) or None
 
     def by_left_levels(self) -> dict[str, int]:
         """Running jobs that were stopped while levels stood that should have been gone, by pool."""
@@ -122,7 +122,7 @@ class Restraints:
 
     def preempted(self, pool: str, at: Moment) -> None:
         """Notes that a running job was stopped for another one, at that time."""
-        restraint = self._restrained.get(pool)
+        restraint = self._pools.get(pool)
         if restraint is None:
             self._preemptions.labels(pool).inc()
         elif restraint.covers(at):
