@@ -10,14 +10,21 @@ from fairlead_testkit.manual_clock import ManualClock
 
 async def test_a_burst_goes_at_once_and_a_rest_fills_the_bucket() -> None:
     clock = ManualClock(100.0)
-    throttle = Throttle(10, 3, clock=clock)
-    for _ in range(3):
-        await throttle.acquire()
-    assert (throttle.granted, throttle.waited, throttle.available) == (3, 0, 0)
-    clock.now += 0.2
-    assert throttle.available == 2
+    throttle = Throttle(50, 3, clock=clock)
+
+    async def waited(calls: int) -> int:
+        before = throttle.waited
+        for _ in range(calls):
+            await throttle.acquire()
+        return throttle.waited - before
+
+    assert await waited(3) == 0
+    clock.now += 0.04
+    assert await waited(2) == 0, "two calls came back meanwhile"
+    assert await waited(1) == 1, "and no third one"
     clock.now += 100
-    assert throttle.available == 3
+    assert await waited(3) == 0
+    assert await waited(1) == 1, "a long rest brings no more than a burst"
 
 
 async def test_beyond_the_burst_calls_wait_in_order_and_are_counted() -> None:

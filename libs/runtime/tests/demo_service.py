@@ -52,6 +52,7 @@ async def grow() -> None:
     before = gc.get_stats()[2]["collections"]
     held = [[number] for number in range(500_000)]
     LOG.info("grown", held=len(held), full_collections=gc.get_stats()[2]["collections"] - before)
+    await asyncio.Event().wait()
 
 
 async def ignore_cancellation() -> None:
@@ -69,7 +70,6 @@ async def main(settings: DemoSettings, lifecycle: Lifecycle) -> None:
     ready = lifecycle.metrics.gauge("ready_since", "When it became ready.", unit="timestamp_seconds")
     async with lifecycle.supervise() as tasks:
         tasks.start("first", tick("first"))
-        tasks.once("brief", end())
         tasks.start("second", tick("second"))
         if settings.mode == "fail":
             tasks.start("failing", fail())
@@ -80,7 +80,7 @@ async def main(settings: DemoSettings, lifecycle: Lifecycle) -> None:
         if settings.mode == "untidy":
             tasks.start("untidy", end_badly())
         if settings.mode == "grow":
-            tasks.once("grow", grow())
+            tasks.start("grow", grow())
         if settings.mode == "refuse":
             lifecycle.readiness.add("state", lambda: "the replay is not complete")
         lifecycle.readiness.add("demo", lambda: None)

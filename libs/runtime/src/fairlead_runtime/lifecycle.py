@@ -31,10 +31,6 @@ class Tasks:
         """Run `work` as long as the service runs. If it ends unasked, the process ends with TaskEndedError."""
         self._started.append((self._group.create_task(self._endless(name, work), name=name), work))
 
-    def once(self, name: str, work: Work) -> None:
-        """Run `work` to its end; only its failure ends the process."""
-        self._started.append((self._group.create_task(work, name=name), work))
-
     async def _endless(self, name: str, work: Work) -> None:
         await work
         if not self._stop.is_set():

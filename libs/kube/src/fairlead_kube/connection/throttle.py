@@ -25,12 +25,6 @@ class Throttle:
         """Number of those calls that had to wait."""
         self.waited_seconds = 0.0
 
-    @property
-    def available(self) -> int:
-        """The number of calls that would be let through at once now."""
-        self._refill()
-        return int(self._tokens)
-
     async def acquire(self) -> None:
         """Wait until one more call may be made. A waiter that is cancelled takes nothing."""
         async with self._turn:
