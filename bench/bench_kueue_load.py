@@ -91,7 +91,7 @@ async def kueue_load() -> None:
 
 
 async def kueue_pace() -> None:
-    """The same at the pace of Kueue's own test."""
+    """Kueue's own load at the pace of Kueue's own test."""
     await _compare(KueueLoad("kueue_pace", PACE, LONGER))
 
 
@@ -242,11 +242,11 @@ def workloads(shapes: Shapes, names: Iterable[str]) -> Iterator[tuple[str, str, 
 
 
 def mixed(shapes: Shapes, names: Iterable[str]) -> list[tuple[str, str, int]]:
-    """The same with large ones among the small ones, each class evenly over the whole time."""
+    """Workloads with large ones among the small ones, each class evenly over the whole time."""
     counts = {shape: count for shape, count, _, _ in shapes}
 
-    def at(wish: tuple[str, str, int]) -> float:
-        shape, number, _ = wish[1].split("-")
+    def at(workload: tuple[str, str, int]) -> float:
+        shape, number, _ = workload[1].split("-")
         return (int(number) + 0.5) / counts[shape]
 
     return sorted(workloads(shapes, names), key=at)

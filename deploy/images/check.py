@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def build() -> int:
-    """The image; gives its size without the base's, bytes."""
+    """Builds the image; returns the bytes that it adds to its base."""
     base = os.environ.get("FAIRLEAD_BASE", "python:3.13-slim")
     if shutil.which("docker") is None or run("docker", "info", check=False).returncode:
         raise Failed("no engine answers `docker info`: start one, or name it in DOCKER_HOST")
@@ -80,7 +80,7 @@ def build() -> int:
 
 
 def with_slurm() -> None:
-    """The image that has Slurm's commands, too: they start as its user, on a root file system that is read-only."""
+    """Builds the image that has Slurm's commands, too, and checks that they start as its user on a read-only root file system."""
     base = os.environ.get("FAIRLEAD_BASE", "python:3.13-slim")
     more = shlex.split(os.environ.get("BUILD_OPTIONS", ""))
     tag = f"{IMAGE}-slurm"
@@ -171,7 +171,7 @@ def until_healthy(began: float) -> None:
 
 
 def not_root(services: dict[str, dict[str, object]]) -> None:
-    """Every process of every container belongs to somebody else than root."""
+    """Checks that no process of any container belongs to root."""
     for name in services:
         users = run("docker", "top", name, "-eo", "pid,uid,args").stdout.splitlines()[1:]
         if not users or any(line.split()[1] == "0" for line in users):
@@ -189,7 +189,7 @@ def read_only(services: dict[str, dict[str, object]]) -> None:
 
 
 def ordered(services: dict[str, dict[str, object]]) -> None:
-    """Jobs of the demo had to wait, were ordered, and have levels: the admitter says so. An operator's key shows the order."""
+    """Checks that jobs of the demo had to wait, were ordered, and have levels: the admitter says so. An operator's key shows the order."""
     del services
     began = time.monotonic()
     logs = compose_words("logs", "--no-log-prefix", "--no-color", "--follow", "sim-admitter")
@@ -226,7 +226,7 @@ def last_said() -> str:
 
 
 def scraped(services: dict[str, dict[str, object]]) -> None:
-    """Prometheus, where it runs, finds every service by its name and reads its metrics and our rules."""
+    """Checks that Prometheus, where it runs, finds every service by its name and reads its metrics and our rules."""
     if not any("-prometheus-" in name for name in services):
         return
     address = compose("port", "prometheus", "9090").stdout.strip()
@@ -261,12 +261,12 @@ ENVIRON = {
 
 
 def compose(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """docker-compose on our file, as a project of its own."""
+    """Runs docker-compose on our file, as a project of its own."""
     return run(*compose_words(*words), check=check)
 
 
 def compose_words(*words: str) -> list[str]:
-    """The command line of it."""
+    """The command line of docker-compose on our file."""
     return [program(), "--project-name", PROJECT, *words]
 
 

@@ -503,7 +503,7 @@ def files() -> dict[str, str]:
 
 
 def operator_rules() -> str:
-    """The same rules and alerts as the Prometheus operator takes them."""
+    """The rules and alerts in the form that the Prometheus operator takes."""
     lines = [line for path in RULES for line in path.read_text().partition("groups:\n")[2].splitlines()]
     head = [
         "# Made by `make dashboards` from prometheus/rules and alerts: change these.",
@@ -520,7 +520,7 @@ def operator_rules() -> str:
 
 
 def main() -> int:
-    """Write them."""
+    """Write the dashboards and the rules."""
     OPERATOR_RULES.write_text(operator_rules())
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in files().items():
