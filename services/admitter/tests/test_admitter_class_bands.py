@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.apply.barrier import Barrier
-from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer, take_back
+from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer, take_levels_away
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
@@ -182,7 +182,7 @@ def test_where_the_order_is_first_come_nothing_is_written() -> None:
 def test_a_release_goes_back_to_what_each_job_has_by_itself() -> None:
     jobs = [a_job("a", base=1500, level=0), a_job("b", base=700, level=701), a_job("c", level=0)]
     kueue = Kueue(jobs, {job.uid: "normal" for job in jobs})
-    plan = take_back(kueue.facts, ["main"], Expectations())
+    plan = take_levels_away(kueue.facts, ["main"], Expectations())
     assert {write.job.id: write.level for write in plan.writes} == {"a": 1500, "b": 700}
 
 

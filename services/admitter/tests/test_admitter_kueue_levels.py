@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_admitter.apply.level_applier import LevelApplier
 from fairlead_admitter.decide.outcome import PlanOutcome
-from fairlead_admitter.decide.steering import SteeringPlan, steer, take_back
+from fairlead_admitter.decide.steering import SteeringPlan, steer, take_levels_away
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
@@ -339,7 +339,7 @@ async def test_a_release_leaves_no_trace_on_anything(
             await fixture.runs_other_than(ends)
             assert list(fixture.admitted()) == [starts]
         fixture.look()
-        plan = take_back(fixture.facts, [fixture.cluster_queue], Expectations())
+        plan = take_levels_away(fixture.facts, [fixture.cluster_queue], Expectations())
         labelled = [name for name in names if fixture.marks(name) != (None, None, 0)]
         assert {write.job.id for write in plan.writes} == {*labelled} - {"c", "d"}
         await carry_out(writer, plan, Expectations(), fixture)

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_admitter.decide.frontend_order import FrontendOrder
 from fairlead_admitter.decide.reserving import Reservations, ReserveDecision, ReservePlanner
-from fairlead_admitter.decide.steering import SteeringPlan, lower, steer
+from fairlead_admitter.decide.steering import SteeringPlan, lower_to_class, steer
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.facts import ClusterFacts
@@ -84,7 +84,7 @@ class Play:
         assert not isinstance(line, ReserveDecision)
         uids, decided = planner.withdraw(line, self.now)
         self.reserving.remember("gpu", decided)
-        self._carry_out(lower(uids, self.facts, self.expectations, class_bands))
+        self._carry_out(lower_to_class(uids, self.facts, self.expectations, class_bands))
         return self.record.take_news()
 
     def planner(self) -> ReservePlanner:

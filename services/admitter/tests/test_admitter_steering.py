@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.apply.barrier import Barrier
 from fairlead_admitter.decide.merged_order import MergedHeads
-from fairlead_admitter.decide.steering import GONE, SteeringPlan, steer, take_back
+from fairlead_admitter.decide.steering import GONE, SteeringPlan, steer, take_levels_away
 from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import DecisionOrigin
 from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
@@ -252,11 +252,11 @@ def test_release_takes_every_level_back_without_turning_a_pair_round() -> None:
     cluster.show()
     cluster.set(wanted[3], phase=Phase.HELD)
     cluster.show()
-    plan = take_back(cluster.facts, ["main"], cluster.expectations)
+    plan = take_levels_away(cluster.facts, ["main"], cluster.expectations)
     assert {write.job.uid for write in plan.writes} >= {wanted[0], wanted[3]}
     befores = [write.before for write in plan.writes]
     assert befores == sorted(befores)
-    at_once = take_back(cluster.facts, ["main"], cluster.expectations, at_once=True)
+    at_once = take_levels_away(cluster.facts, ["main"], cluster.expectations, at_once=True)
     assert at_once.writes == plan.writes[::-1]
     assert not any(
         Barrier(at_once.writes[:number]).stops(write) for number, write in enumerate(at_once.writes)
@@ -264,7 +264,7 @@ def test_release_takes_every_level_back_without_turning_a_pair_round() -> None:
     for write in plan.writes:
         cluster.set(write.job.uid, level=write.level)
     cluster.show()
-    assert take_back(cluster.facts, ["main"], cluster.expectations).writes == []
+    assert take_levels_away(cluster.facts, ["main"], cluster.expectations).writes == []
     assert all(job.level == 0 for job in cluster.truth.values())
 
 

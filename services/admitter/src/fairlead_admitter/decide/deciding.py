@@ -27,7 +27,13 @@ from fairlead_admitter.decide.restraint import (
     without_wake_levels,
     writes_in_time,
 )
-from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, lower, steer, take_back
+from fairlead_admitter.decide.steering import (
+    LevelWrite,
+    SteeringPlan,
+    lower_to_class,
+    steer,
+    take_levels_away,
+)
 from fairlead_admitter.decide.wake_state import WakeTrail
 from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, Unsettled
@@ -65,7 +71,7 @@ class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
     trail: WakeTrail
 
 
-class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """The changes to a pool's memory that a plan brings."""
 
     withheld: bool = False
@@ -132,7 +138,7 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether no mark of ours is to be left on anything in the pool."""
     sweeps: tuple[LeverName | None, ...] = ()
     """Sweeps beside the loop: of the marks of one lever, or of all (None)."""
-    after: Afterthought = Afterthought()
+    after: MemoryUpdate = MemoryUpdate()
     """The changes to the pool's memory."""
 
 
@@ -150,7 +156,7 @@ def decide(view: PoolView) -> PoolPlan:
 
 def _withhold(view: PoolView) -> PoolPlan:
     """The plan that writes nothing, or takes every level away first: what stood is told for as long as it stands."""
-    taken = _take_back(view)
+    taken = _take_levels_away(view)
     goes = view.withholding.fate is LevelFate.GO
     no_trace = goes and view.withholding.everywhere
     return PoolPlan(
@@ -159,13 +165,13 @@ def _withhold(view: PoolView) -> PoolPlan:
         standing=len(taken.writes) + taken.left_alone,
         no_trace=no_trace,
         sweeps=(None,) if no_trace and not taken.writes else (),
-        after=Afterthought(reserving=NOT_WANTED, withheld=not (goes and taken.writes)),
+        after=MemoryUpdate(reserving=NOT_WANTED, withheld=not (goes and taken.writes)),
     )
 
 
-def _take_back(view: PoolView) -> SteeringPlan:
+def _take_levels_away(view: PoolView) -> SteeringPlan:
     known = view.known
-    return take_back(known.facts, view.names, known.expectations, at_once=may_preempt(view.queues))
+    return take_levels_away(known.facts, view.names, known.expectations, at_once=may_preempt(view.queues))
 
 
 def _leave_other_lever(view: PoolView) -> PoolPlan:
@@ -177,11 +183,11 @@ def _leave_other_lever(view: PoolView) -> PoolPlan:
     if leave is None:
         return PoolPlan()
     sweeps = () if leave.replaced in (None, leave.lever) else (leave.replaced,)
-    after = Afterthought(lever=leave.lever)
+    after = MemoryUpdate(lever=leave.lever)
     if view.memory.lever in (None, leave.lever):
         return PoolPlan(sweeps=sweeps, after=after)
-    plan = _take_back(view)
-    return PoolPlan(steering=plan, sweeps=sweeps, after=Afterthought() if plan.writes else after)
+    plan = _take_levels_away(view)
+    return PoolPlan(steering=plan, sweeps=sweeps, after=MemoryUpdate() if plan.writes else after)
 
 
 class _Following:
@@ -193,7 +199,7 @@ class _Following:
 
     def __init__(self, view: PoolView) -> None:
         self._view, self._known = view, view.known
-        self._after = Afterthought()
+        self._after = MemoryUpdate()
 
     def plan(self) -> PoolPlan:
         """Plans the writes."""
@@ -272,7 +278,7 @@ class _Following:
         planner, line = reserved
         uids, reserving = planner.withdraw(line, view.wall)
         self._remember(reserving=reserving)
-        return lower(uids, self._known.facts, self._known.expectations, view.class_bands)
+        return lower_to_class(uids, self._known.facts, self._known.expectations, view.class_bands)
 
     def _lifts(self, rulebook: Rulebook) -> list[LevelWrite]:
         if rulebook.document.preemption != "protect":

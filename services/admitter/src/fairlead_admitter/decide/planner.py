@@ -7,7 +7,7 @@ It is told what was seen, what was decided and what became of it, and makes view
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from fairlead_admitter.decide.deciding import Afterthought, KnownCluster, PoolMemory, PoolView
+from fairlead_admitter.decide.deciding import KnownCluster, MemoryUpdate, PoolMemory, PoolView
 from fairlead_admitter.decide.label_budget import LabelBudget
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.newcomers import Newcomers
@@ -142,7 +142,7 @@ class Planner:
         for pool, queues in pools.items():
             self.pace.started(pool, sum(queue in queues for queue in started))
 
-    def remember(self, pool: str, decided: Afterthought) -> None:
+    def remember(self, pool: str, decided: MemoryUpdate) -> None:
         """Remembers what was decided."""
         (self._budgeted.add if decided.budgeted else self._budgeted.discard)(pool)
         self.pace.withhold(pool, withheld=decided.withheld)

@@ -129,10 +129,10 @@ def steer(
     )
 
 
-def lower(
+def lower_to_class(
     uids: Iterable[str], facts: ClusterFacts, expectations: Expectations, class_bands: Sequence[ClassBand]
 ) -> SteeringPlan:
-    """The writes that take the levels of a few queued jobs away, whatever the order is: their positions are theirs no more."""
+    """The writes that lower a few queued jobs to their class's default level, whatever the order is: their positions are theirs no more."""
     writes = []
     for uid in uids:
         job, job_class = facts.job(uid), facts.job_class(uid)
@@ -144,7 +144,7 @@ def lower(
     return SteeringPlan(writes=writes)
 
 
-def take_back(
+def take_levels_away(
     facts: ClusterFacts, queues: Iterable[str], expectations: Expectations, *, at_once: bool = False
 ) -> SteeringPlan:
     """The writes that take every level of these queues away again, held jobs' too.
@@ -247,12 +247,12 @@ class _Queued:
     # As the plan asks
 
     def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
-        """See `FrontendQueue`."""
+        """The class band's jobs in the window, in the wanted order, at the levels that they have or will be seen to have."""
         inside = (one.job for one in self.followed if self._belongs(one.job.uid, class_band))
         return map(self._labelled, inside)
 
     def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
-        """See `FrontendQueue`. A labelled job that is left alone can't be moved, so nothing is planned around it."""
+        """The queue's other waiting jobs that can be moved. A labelled one that is left alone can't, so nothing is planned around it."""
         band = class_band.band
         for tied, queued in self._of(class_band):
             for level, ties in queued.waiting.items():
@@ -268,11 +268,11 @@ class _Queued:
         yield from map(self._labelled, self._pending_outside(class_band))
 
     def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
-        """See `FrontendQueue`."""
+        """The uids of the first few jobs outside that stand above everything that the class band may have."""
         return islice(self._all_out_of_band(class_band), _OUT_OF_BAND_JOBS)
 
     def lifted_held(self, class_band: ClassBand) -> Iterator[str]:
-        """See `FrontendQueue`."""
+        """The uids of held jobs that stand above the class band's default level, within the band."""
         for job in self._held:
             level = self._expectations.level_of(job)
             lifted = level > class_band.band.default and not class_band.out_of_band(level)
@@ -280,7 +280,7 @@ class _Queued:
                 yield job.uid
 
     def level_of(self, uid: str) -> int:
-        """See `FrontendQueue`."""
+        """The level that a queued job has, or will be seen to have."""
         return self._expectations.level_of(self._job(uid))
 
     def write(self, change: LevelChange) -> LevelWrite:
