@@ -44,7 +44,7 @@ async def _read(lab: SlurmLab, controller: CommandController, name: str = "slurm
     view = StatedView(
         "lab", naming=Naming.of("nvidia.com/gpu"), qos_classes={}, array_window=8, first_seen=FirstSeen({})
     )
-    view.surround(
+    view.take_context(
         SlurmContext(
             nodes=await controller.nodes(),
             partitions=await controller.partitions(),

@@ -18,7 +18,7 @@ from fairlead_contracts.base.tokens import (
     encode_key,
     encode_token,
 )
-from fairlead_contracts.messages.decisions import Decision, Keeping, is_decided_at
+from fairlead_contracts.messages.decisions import Decision, StatedPastUse, is_decided_at
 from fairlead_contracts.messages.state import NodeState, is_stated_at, subject_of
 from fairlead_contracts.topology import StreamSpec, topology
 
@@ -236,5 +236,5 @@ def test_a_decision_stands_at_its_shard_and_behind_its_claim() -> None:
     assert is_decided_at(at, DECISION, 7)
     assert not is_decided_at(at, DECISION, 6), "its claim would be yet to come"
     assert not is_decided_at(subjects.decision("c1/gpu", 4), DECISION, 7)
-    assert is_decided_at(at, Keeping(pool="c1/gpu", shard=3), 1)
-    assert not is_decided_at(at, Keeping(pool="", shard=3), 1)
+    assert is_decided_at(at, StatedPastUse(pool="c1/gpu", shard=3), 1)
+    assert not is_decided_at(at, StatedPastUse(pool="", shard=3), 1)

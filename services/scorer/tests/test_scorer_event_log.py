@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairlead_contracts.base.codec import to_packed
-from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast
+from fairlead_contracts.messages.decisions import Basis, KeptPast, StatedPastUse
 from fairlead_contracts.messages.state import STATE, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import DecisionStamp, decide, write
@@ -66,7 +66,7 @@ class RunsHeard(msgspec.Struct, frozen=True, tag=True):
 class UseFollowed(msgspec.Struct, frozen=True, tag=True):
     """Other owners of shards stated past use."""
 
-    statements: list[Keeping]
+    statements: list[StatedPastUse]
     now: int
 
 
@@ -131,10 +131,10 @@ def some_run(dice: random.Random, now: int) -> FinishedRun:
     )  # fmt: skip
 
 
-def some_statement(dice: random.Random, revision: int, now: int) -> Keeping:
+def some_statement(dice: random.Random, revision: int, now: int) -> StatedPastUse:
     """A statement of past use, under the policy that is in force or another one."""
     used = {team: {"nvidia.com/gpu": str(dice.randrange(10**12))} for team in dice.sample(TEAMS, 3)}
-    return Keeping(
+    return StatedPastUse(
         pool="all", shard=dice.randrange(3), basis=Basis(policy=dice.choice([revision, revision - 1]), capacity={}),
         kept=KeptPast(at=now - dice.randrange(HOUR), half_life=2 * HOUR, tenants=used),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, SECOND, Micros
-from fairlead_contracts.messages.decisions import Keeping, KeptPast
+from fairlead_contracts.messages.decisions import KeptPast, StatedPastUse
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy.usage.past import Decay, PastUse, tick_of
@@ -55,9 +55,9 @@ def past_of(contents: Iterable[Content]) -> dict[str, dict[str, int]]:
     return {one.tenant: one.past for content in contents for one in content.standings if one.past}
 
 
-def persisted(contents: Iterable[Content]) -> list[Keeping]:
+def persisted(contents: Iterable[Content]) -> list[StatedPastUse]:
     return [
-        Keeping(pool=POOL, shard=shard, basis=content.basis, kept=content.kept)
+        StatedPastUse(pool=POOL, shard=shard, basis=content.basis, kept=content.kept)
         for shard, content in enumerate(contents)
     ]
 
@@ -301,9 +301,9 @@ def test_what_another_owner_settled_later_counts_and_what_it_settled_earlier_doe
         (early, others),
         (msgspec.structs.replace(late, at=late.at + tick, tenants={}), ours),
     ):
-        cache.follow([Keeping(pool=POOL, shard=shard, basis=basis, kept=kept)], whose, LATE)
+        cache.follow([StatedPastUse(pool=POOL, shard=shard, basis=basis, kept=kept)], whose, LATE)
     assert past_of(decided(cache, NOW))["team-a"] == {GPU: 5000}
-    cache.follow([Keeping(pool="elsewhere", shard=99, kept=late)], others, LATE)
+    cache.follow([StatedPastUse(pool="elsewhere", shard=99, kept=late)], others, LATE)
 
 
 def test_runs_that_are_settled_are_forgotten() -> None:
@@ -381,7 +381,7 @@ def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_aga
     cache = a_cache(a_policy(1000.0))
     tick = tick_of(1000 * HOUR)
     at = NOW // tick * tick - 20 * tick + SECOND
-    cache.follow([Keeping(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR))], others, LATE)
+    cache.follow([StatedPastUse(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR))], others, LATE)
     past = cache.pools[POOL].past
     assert past is not None
     assert past[0].settled == at // tick + 1

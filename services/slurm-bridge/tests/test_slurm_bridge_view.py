@@ -34,7 +34,7 @@ from fairlead_testkit.slurm_builders import (
 )
 
 
-def surroundings(**weights: int) -> SlurmContext:
+def context(**weights: int) -> SlurmContext:
     """A cluster of one partition with one node, and two accounts below another."""
     return SlurmContext(
         nodes=[a_node("n1", "gpu")],
@@ -68,12 +68,12 @@ def read(view: StatedView, jobs: Sequence[SlurmJob]) -> dict[str, JobState]:
 @pytest.fixture
 def view() -> StatedView:
     found = a_view()
-    found.surround(surroundings())
+    found.take_context(context())
     return found
 
 
 def test_partitions_pools_and_accounts_are_stated() -> None:
-    stated = a_view().surround(surroundings()).values()
+    stated = a_view().take_context(context()).values()
     [pool] = [state for state in stated if isinstance(state, PoolState)]
     assert (pool.name, pool.capacity[GPU]) == ("gpu", 8000)
     [queue] = [state for state in stated if isinstance(state, QueueState)]
@@ -84,17 +84,17 @@ def test_partitions_pools_and_accounts_are_stated() -> None:
 
 
 def test_without_weights_slurms_own_tie_counts() -> None:
-    bare = surroundings()
+    bare = context()
     settings = msgspec.structs.replace(bare.settings, weights={})
-    stated = a_view().surround(msgspec.structs.replace(bare, settings=settings)).values()
+    stated = a_view().take_context(msgspec.structs.replace(bare, settings=settings)).values()
     [queue] = [state for state in stated if isinstance(state, QueueState)]
     assert queue.able.ties is TieRule.JOB_NUMBER
 
 
 def test_where_site_factor_counts_nothing_there_are_no_levels() -> None:
-    basic = surroundings()
+    basic = context()
     settings = msgspec.structs.replace(basic.settings, priority_type="priority/basic")
-    stated = a_view().surround(msgspec.structs.replace(basic, settings=settings)).values()
+    stated = a_view().take_context(msgspec.structs.replace(basic, settings=settings)).values()
     [queue] = [state for state in stated if isinstance(state, QueueState)]
     assert queue.highest_level == 0
 
@@ -223,7 +223,7 @@ def test_a_pass_without_a_change_says_nothing(view: StatedView) -> None:
     stated, remembered = view.read(older)
     assert not stated
     assert not remembered.seen
-    assert not view.surround(surroundings())
+    assert not view.take_context(context())
 
 
 def test_what_is_gone_is_taken_back(view: StatedView) -> None:

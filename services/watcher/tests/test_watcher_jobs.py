@@ -16,7 +16,7 @@ from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.equivalence import equivalence
 from fairlead_watcher.objects.quota import QueueFacts, Quota, QuotaKey
-from fairlead_watcher.objects.surroundings import LocalQueueFacts
+from fairlead_watcher.objects.workload_context import LocalQueueFacts
 from fairlead_watcher.objects.workload_facts import (
     MOST_OWNERS,
     End,

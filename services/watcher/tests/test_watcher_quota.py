@@ -19,7 +19,7 @@ from fairlead_watcher.objects.quota import (
     cohort_facts,
     queue_facts,
 )
-from fairlead_watcher.objects.surroundings import queue_view
+from fairlead_watcher.objects.workload_context import queue_view
 from fairlead_watcher.statements.enforcement import Enforcement, enforcement, where_jobs_differ
 from fairlead_watcher.statements.pools import pools_and_queues
 

@@ -11,7 +11,7 @@ from fairlead_kube.reflector import Key
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.quota import QueueFacts, Quota, QuotaKey, Quotas
-from fairlead_watcher.objects.surroundings import LocalQueueFacts
+from fairlead_watcher.objects.workload_context import LocalQueueFacts
 from fairlead_watcher.objects.workload_facts import LONGEST_SAID, workload_facts
 
 AT = "2026-11-21T10:00:00Z"

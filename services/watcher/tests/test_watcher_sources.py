@@ -27,7 +27,7 @@ from fairlead_testkit.beside import beside
 from fairlead_testkit.http_server import http_server, refusal, write_kubeconfig
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
-from fairlead_watcher.objects.surroundings import LocalQueueFacts, local_queue_facts
+from fairlead_watcher.objects.workload_context import LocalQueueFacts, local_queue_facts
 from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, WatchedKinds
 from fairlead_watcher.watcher import Watcher
 

@@ -10,7 +10,7 @@ from fairlead_kube.reflector import Key
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.quota import QueueFacts, Quota, QuotaKey
-from fairlead_watcher.objects.surroundings import LocalQueueFacts
+from fairlead_watcher.objects.workload_context import LocalQueueFacts
 from fairlead_watcher.objects.workload_facts import workload_facts
 
 T0 = 1_800_000_000 * SECOND

@@ -27,7 +27,7 @@ from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.cards import CardHolding
 from fairlead_watcher.objects.metadata import MetadataWords
 from fairlead_watcher.objects.quota import CohortFacts, QueueFacts, Quota, QuotaKey
-from fairlead_watcher.objects.surroundings import ClassKind, LocalQueueFacts
+from fairlead_watcher.objects.workload_context import ClassKind, LocalQueueFacts
 from fairlead_watcher.objects.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
 from fairlead_watcher.statements.pools import node
 

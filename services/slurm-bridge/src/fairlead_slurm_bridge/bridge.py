@@ -118,11 +118,11 @@ class Bridge:
         """Read once; returns the seconds to the next reading: fewer after a change and for a short queue."""
         async with self._turn:
             with self._instruments.read_seconds.time():
-                surroundings = await self._observer.surroundings()
+                context = await self._observer.context()
                 began = time.monotonic()
                 reading = await self._observer.jobs()
                 took = time.monotonic() - began
-            stated = {} if surroundings is None else self._view.surround(surroundings)
+            stated = {} if context is None else self._view.take_context(context)
             changed, remembered = self._view.read(reading.jobs)
             self._store.remember(remembered.seen, remembered.forgotten)
             audience.update(stated | changed)
@@ -140,7 +140,7 @@ class Bridge:
         """
         if self._creator is None:
             return [CreateReply(outcome=CreateOutcome.REFUSED, reason=BY_SBATCH) for _ in jobs]
-        if self._view.surroundings is None:
+        if self._view.context is None:
             raise Rejected(UNAVAILABLE, "slurmctld was not read yet")
         replies = await self._creator.create(jobs)
         for reply in replies:
@@ -194,7 +194,7 @@ class Bridge:
 
     def _judged(self, wanted: SetLevel) -> LevelReply | None:
         """The answer to a level that is not written; None where it is to be written."""
-        known = self._view.surroundings
+        known = self._view.context
         if known is None or self._view.waiting(wanted.id, wanted.uid) is None:
             return _GONE
         if not UNLABELLED <= _level(wanted) <= known.highest_level:
@@ -203,7 +203,7 @@ class Bridge:
         return None
 
     async def _write(self, levels: Sequence[SetLevel]) -> dict[str, str]:
-        known = self._view.surroundings
+        known = self._view.context
         if known is None or not levels:
             return {}
         factors: list[tuple[str, int]] = []

@@ -9,7 +9,7 @@ from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext
 
-SURROUNDINGS_SECONDS = 10.0
+CONTEXT_SECONDS = 10.0
 """Seconds between two readings of nodes, partitions, accounts and settings."""
 
 
@@ -30,13 +30,13 @@ class Observer:
         self.trouble: str | None = None
         """Reason for which the last reading failed; None where it did not."""
 
-    async def surroundings(self) -> SlurmContext | None:
+    async def context(self) -> SlurmContext | None:
         """Read all but jobs; None where it is not yet time to ask again.
 
         Raises:
             SlurmError: slurmctld could not be read.
         """
-        if self._surveyed is not None and self._clock() - self._surveyed < SURROUNDINGS_SECONDS:
+        if self._surveyed is not None and self._clock() - self._surveyed < CONTEXT_SECONDS:
             return None
         try:
             nodes, partitions, accounts, settings = await asyncio.gather(

@@ -4,7 +4,7 @@ A service, `python -m fairlead_watcher`; nothing here is imported by others.
 
 Where to find what. The core, pure:
 
-- `objects`: `workload_facts`, `quota` and `surroundings` are what is kept of Kueue's objects, `cards` what HAMi's are;
+- `objects`: `workload_facts`, `quota` and `workload_context` are what is kept of Kueue's objects, `cards` what HAMi's are;
   `metadata` and `class_request` what people wrote on them
 - `statements`: `holds` says why something cannot start; `jobs` makes a job of a Workload, `enforcement` and `pools`
   make pools and queues of quota

@@ -17,7 +17,7 @@ from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.cards import CardBook, CardHolding
 from fairlead_watcher.objects.quota import CohortFacts, Forest, QueueFacts
-from fairlead_watcher.objects.surroundings import (
+from fairlead_watcher.objects.workload_context import (
     LEVER,
     ClassKind,
     Dependency,

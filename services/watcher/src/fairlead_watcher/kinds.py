@@ -38,7 +38,7 @@ from fairlead_kube.reflector import Described, Key
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.objects.quota import cohort_facts, queue_facts
-from fairlead_watcher.objects.surroundings import class_value, local_queue_facts, namespace_labels
+from fairlead_watcher.objects.workload_context import class_value, local_queue_facts, namespace_labels
 from fairlead_watcher.objects.workload_facts import Known, owner_facts, workload_facts
 from fairlead_watcher.sources import KindSource, WatchedKind
 from fairlead_watcher.statements import pools

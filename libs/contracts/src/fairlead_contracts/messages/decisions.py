@@ -214,8 +214,8 @@ class Decision(Message, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     traceparent: str | None = None
 
 
-class Keeping(Message, frozen=True, kw_only=True):
-    """The part of a decision that other scorers read."""
+class StatedPastUse(Message, frozen=True, kw_only=True):
+    """The past use that a decision states, which is all that other scorers read of it."""
 
     pool: str
     shard: int
@@ -224,7 +224,7 @@ class Keeping(Message, frozen=True, kw_only=True):
     kept: KeptPast | None = None
 
 
-def is_decided_at(subject: str, told: Decision | Keeping, seq: int) -> bool:
+def is_decided_at(subject: str, told: Decision | StatedPastUse, seq: int) -> bool:
     """Whether a decision stands where its shard's belongs, and is none of an epoch that is yet to come.
 
     Args:
@@ -241,4 +241,4 @@ def is_decided_at(subject: str, told: Decision | Keeping, seq: int) -> bool:
 
 
 DECISION: Codec[Decision] = Codec(Decision, "decision", packed=True)
-KEEPING: Codec[Keeping] = Codec(Keeping, "keeping", packed=True)
+STATED_PAST_USE: Codec[StatedPastUse] = Codec(StatedPastUse, "stated past use", packed=True)

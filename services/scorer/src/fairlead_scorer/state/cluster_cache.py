@@ -11,7 +11,7 @@ from itertools import islice
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import EffectiveJob, Keeping, Position
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, StatedPastUse
 from fairlead_contracts.messages.questions import Approval
 from fairlead_contracts.messages.state import (
     JobState,
@@ -143,8 +143,8 @@ class ClusterCache:
             self._end(run)
 
     def follow(
-        self, persisted: Iterable[Keeping], ours: Callable[[str, int], bool], now: Micros
-    ) -> list[Keeping]:
+        self, persisted: Iterable[StatedPastUse], ours: Callable[[str, int], bool], now: Micros
+    ) -> list[StatedPastUse]:
         """Takes in what the owners of shards stated of past use.
 
         Args:
@@ -156,20 +156,20 @@ class ClusterCache:
             Statements that are not followed: they are settled to a time that is yet to come by our clock.
         """
         of_other_policies: set[str] = set()
-        ahead_of_clock: list[Keeping] = []
-        for keeping in persisted:
-            self._persisted.note(keeping)
-            pool = self.pools.get(keeping.pool)
-            if pool is None or keeping.kept is None:
+        ahead_of_clock: list[StatedPastUse] = []
+        for statement in persisted:
+            self._persisted.note(statement)
+            pool = self.pools.get(statement.pool)
+            if pool is None or statement.kept is None:
                 continue
-            if revision_of(keeping) != pool.policy:
+            if revision_of(statement) != pool.policy:
                 of_other_policies.add(pool.name)
-            elif ours(keeping.pool, keeping.shard):
+            elif ours(statement.pool, statement.shard):
                 continue
-            elif pool.is_ahead_of_clock(keeping.shard, keeping.kept, now):
-                ahead_of_clock.append(keeping)
+            elif pool.is_ahead_of_clock(statement.shard, statement.kept, now):
+                ahead_of_clock.append(statement)
             else:
-                pool.follow(keeping.shard, keeping.kept)
+                pool.follow(statement.shard, statement.kept)
         for name in of_other_policies:
             self.pools[name].start_from_other_policies(
                 self._persisted.not_under(name, self.pools[name].policy)
@@ -304,9 +304,9 @@ class ClusterCache:
         before = self._past_before.get(pool.name)
         if pool.past is not None and before is not None:
             pool.past.take_over(before)
-        for keeping in self._persisted.under(pool.name, pool.policy):
-            if keeping.kept is not None:
-                pool.follow(keeping.shard, keeping.kept)
+        for statement in self._persisted.under(pool.name, pool.policy):
+            if statement.kept is not None:
+                pool.follow(statement.shard, statement.kept)
         pool.start_from_other_policies(self._persisted.not_under(pool.name, pool.policy))
 
     def _end(self, run: FinishedRun) -> None:

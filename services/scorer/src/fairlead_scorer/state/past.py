@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from fairlead_contracts.base.instants import SECOND, Micros
-from fairlead_contracts.messages.decisions import Keeping, KeptPast
+from fairlead_contracts.messages.decisions import KeptPast, StatedPastUse
 from fairlead_contracts.messages.events import Run, run_of
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.rules.rulebook import Rulebook
@@ -117,7 +117,7 @@ class PoolPast:
         if use.settled != tick or use.kept() != own:
             use.begin(tick, own)
 
-    def start_from_other_policies(self, persisted: Sequence[Keeping]) -> None:
+    def start_from_other_policies(self, persisted: Sequence[StatedPastUse]) -> None:
         """Begins from what was stated under other policies, where nothing is known under this one.
 
         A tenant may have been in another shard then. What is known already is never given up for it: the shard's
@@ -132,10 +132,10 @@ class PoolPast:
             if use.settled is None or shard in self._from_other_policies
         }
         found: dict[int, list[tuple[int, PastByTenant]]] = {}
-        for keeping in persisted if vague else ():
-            if keeping.kept is not None:
-                tick = self._tick_at(keeping.kept.at)
-                for shard, own in self._by_shard(keeping.shard, keeping.kept).items():
+        for statement in persisted if vague else ():
+            if statement.kept is not None:
+                tick = self._tick_at(statement.kept.at)
+                for shard, own in self._by_shard(statement.shard, statement.kept).items():
                     found.setdefault(shard, []).append((tick, own))
         for shard in vague & found.keys():
             self._shards[shard].begin(*self._joined_at_latest(found[shard]))

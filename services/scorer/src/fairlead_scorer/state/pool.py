@@ -12,7 +12,7 @@ from dataclasses import replace
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Position, TenantShare
+from fairlead_contracts.messages.decisions import Basis, KeptPast, Position, StatedPastUse, TenantShare
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -170,7 +170,7 @@ class ScoredPool:
         """Whether the statement is settled to later than now by our clock, so that it is not followed."""
         return self.past is not None and shard < self.shards and self.past.is_ahead_of_clock(shard, kept, now)
 
-    def start_from_other_policies(self, persisted: Sequence[Keeping]) -> None:
+    def start_from_other_policies(self, persisted: Sequence[StatedPastUse]) -> None:
         """Begins from what owners of shards stated under other policies, where nothing is known under this one."""
         if self.past is not None:
             self.past.start_from_other_policies(persisted)

@@ -7,7 +7,7 @@ from typing import Protocol
 from fairlead_bus import Bus, Mirror
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import KEEPING, Keeping, is_decided_at
+from fairlead_contracts.messages.decisions import STATED_PAST_USE, StatedPastUse, is_decided_at
 from fairlead_contracts.messages.state import STATE, State, is_stated_at
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import STATE as STATE_STREAM
@@ -63,11 +63,11 @@ class StateView:
         self._now = now
         self._wake = wake
         self._heard = asyncio.Event()
-        self._kept: Mirror[Keeping] = Mirror(
+        self._kept: Mirror[StatedPastUse] = Mirror(
             bus,
             stream=DECISION_STREAM,
             filter=subjects.decision_filter(),
-            codec=KEEPING,
+            codec=STATED_PAST_USE,
             wake=self._heard,
             belongs=is_decided_at,
         )
@@ -132,9 +132,9 @@ class StateView:
             return
         self._past_counts.set()
         stated = self._kept.take().changed.values()
-        told = (keeping for keeping in stated if keeping is not None)
-        for keeping in self.cache.follow(told, ours, self._now()):
-            self._record.clock_ahead(keeping.pool, keeping.shard, ours=False)
+        told = (statement for statement in stated if statement is not None)
+        for statement in self.cache.follow(told, ours, self._now()):
+            self._record.clock_ahead(statement.pool, statement.shard, ours=False)
         if self._kept.complete and self._state.complete:
             horizon = self.cache.horizon(self._bus.incarnation)
             fresh = self._now() - SETTLE_AFTER - 2 * tick_of(rulebook.half_life)

@@ -24,7 +24,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an epilog knows how to move results."""
 
 
-class Later(msgspec.Struct, frozen=True, kw_only=True):
+class FurtherLine(msgspec.Struct, frozen=True, kw_only=True):
     """A further line of a process or epilog."""
 
     stop: bool = False
@@ -33,7 +33,7 @@ class Later(msgspec.Struct, frozen=True, kw_only=True):
 
 
 REQUEST = msgspec.json.Decoder(Request)
-LATER = msgspec.json.Decoder(Later)
+FURTHER_LINE = msgspec.json.Decoder(FurtherLine)
 
 
 def said(text: str) -> bytes:

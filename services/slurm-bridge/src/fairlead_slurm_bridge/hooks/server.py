@@ -17,7 +17,7 @@ from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks import messages
-from fairlead_slurm_bridge.hooks.messages import LATER, REQUEST, Request
+from fairlead_slurm_bridge.hooks.messages import FURTHER_LINE, REQUEST, Request
 from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsEndpoint
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.pods.following import PodEnd, PodFollower, PodOutput, Said, Word
@@ -240,7 +240,9 @@ class HookServer:
             answer = await reader.readline()
             if not answer:
                 return False
-            self._log.info("results_moved", job=number, to=plan.target, summary=LATER.decode(answer).moved)
+            self._log.info(
+                "results_moved", job=number, to=plan.target, summary=FURTHER_LINE.decode(answer).moved
+            )
         return True
 
     async def _body(
@@ -302,7 +304,7 @@ def _name_of(user: int | None) -> str:
 async def _until_told(reader: asyncio.StreamReader, stop: asyncio.Event) -> None:
     """Read until the process has gone; set `stop` once it says that it is told to end."""
     while line := await reader.readline():
-        if LATER.decode(line).stop:
+        if FURTHER_LINE.decode(line).stop:
             stop.set()
 
 

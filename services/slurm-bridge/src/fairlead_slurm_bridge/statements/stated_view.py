@@ -86,27 +86,27 @@ class StatedView:
         array."""
         self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
         """Remainders of arrays, by array."""
-        self._surroundings: SlurmContext | None = None
+        self._context: SlurmContext | None = None
         self.phases: Counter[Phase] = Counter()
         """Number of stated jobs, by phase."""
 
     # --- what comes in
 
-    def surround(self, surroundings: SlurmContext) -> Statements:
+    def take_context(self, context: SlurmContext) -> Statements:
         """Take in the cluster without its jobs; returns changed statements."""
-        if surroundings == self._surroundings:
+        if context == self._context:
             return {}
-        if self._surroundings is None or surroundings.ladder != self._surroundings.ladder:
+        if self._context is None or context.ladder != self._context.ladder:
             self._jobs.clear()  # levels mean something else now
             self._rests.clear()
-        self._surroundings = surroundings
-        return self._settle(self._around(surroundings), of_jobs=False)
+        self._context = context
+        return self._settle(self._around(context), of_jobs=False)
 
     def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, FirstSeenChanges]:
         """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
-        surroundings = self._known()
+        context = self._known()
         remembered = self._first_seen.take(jobs)
-        self._translate(positioned(jobs, self._array_window), surroundings)
+        self._translate(positioned(jobs, self._array_window), context)
         rests = [state for _, state in self._rests.values()]
         alone = [state for job, state in self._jobs.values() if not self._is_of_rest(job)]
         since = instants_by_nice(self._waiting())
@@ -159,13 +159,13 @@ class StatedView:
     # --- what is asked
 
     @property
-    def surroundings(self) -> SlurmContext | None:
+    def context(self) -> SlurmContext | None:
         """The cluster without its jobs; None before the first reading."""
-        return self._surroundings
+        return self._context
 
     def partition_of(self, name: str | None) -> str | None:
         """The partition of that name, or the default one; None where there is none or nothing was read."""
-        known = () if self._surroundings is None else self._surroundings.partitions
+        known = () if self._context is None else self._context.partitions
         return next(
             (one.name for one in known if (one.is_default if name is None else one.name == name)), None
         )
@@ -185,14 +185,14 @@ class StatedView:
     # --- how
 
     def _known(self) -> SlurmContext:
-        if self._surroundings is None:
+        if self._context is None:
             raise LookupError("nothing was read of the cluster yet")
-        return self._surroundings
+        return self._context
 
-    def _translate(self, found: WindowedJobs, surroundings: SlurmContext) -> None:
+    def _translate(self, found: WindowedJobs, context: SlurmContext) -> None:
         facts = TranslationFacts(
             cluster=self._cluster,
-            ladder=surroundings.ladder,
+            ladder=context.ladder,
             naming=self._naming,
             qos_classes=self._qos_classes,
         )

@@ -6,7 +6,7 @@ from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import Fault
 from fairlead_kube.kinds.queues import MOST_COVERED
-from fairlead_watcher.objects.surroundings import LocalQueueFacts, QueueView, WorkloadContext
+from fairlead_watcher.objects.workload_context import LocalQueueFacts, QueueView, WorkloadContext
 from fairlead_watcher.objects.workload_facts import EVICTED_BY_CHECK, WorkloadFacts
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -13,7 +13,7 @@ from fairlead_watcher.objects.class_request import AnnotationSource, ClassReques
 from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merged
 from fairlead_watcher.objects.refused_flavors import has_no_flavor
 from fairlead_watcher.objects.reservable import STRICT
-from fairlead_watcher.objects.surroundings import QueueView, WorkloadContext
+from fairlead_watcher.objects.workload_context import QueueView, WorkloadContext
 from fairlead_watcher.objects.workload_facts import PODS, WorkloadFacts
 from fairlead_watcher.statements.holds import Hold, hold_on
 

@@ -1,4 +1,4 @@
-"""Surroundings: what a Workload's translation looks up besides the Workload, and a note of each lookup. Pure."""
+"""The context of a Workload: what its translation looks up besides the Workload, and a note of each lookup. Pure."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -108,7 +108,7 @@ class LookupTables(msgspec.Struct, kw_only=True):
 
 
 class WorkloadContext:
-    """Surroundings that note what was looked up."""
+    """The context of a Workload's translation, which notes what was looked up."""
 
     def __init__(self, known: LookupTables) -> None:
         self._known = known
