@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.base.duplicate_keys import parse_json
 from fairlead_contracts.base.errors import DocumentError
-from fairlead_contracts.snapshot.read import WRITTEN_BY_HAND, decode_snapshot, read_snapshot
+from fairlead_contracts.base.json_text import WRITTEN_BY_HAND, parse_json
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 
 JOB = '{"id": "j%s", "tenant": "t", "submitted": 5, "demand": {"cpu": 1}}'
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.base.duplicate_keys import parse_json
 from fairlead_contracts.base.errors import ContractError, FieldError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.base.json_text import parse_json
 from fairlead_contracts.messages.submissions import (
     MAX_PAYLOAD,
     MAX_RESOURCES,

@@ -119,12 +119,16 @@ def test_aliases_and_merge_keys_mean_what_pyyaml_makes_of_them(text: str) -> Non
         ("- a\n- [x, 010]\n", "[1][1]", "line 2, column 7: must be a decimal number"),
         ("a: 1\nb: 2\na: 3\n", "a", "line 3, column 1: key 'a' is given in line 1 already"),
         ("x: {1: a, 1: b}\n", "x.1", "line 1, column 11: key 1 is given in line 1 already"),
-        ("a: &a {b: 1}\nc: {<<: *a, <<: *a}\n", "c.'<<'", "key '<<' is given in line 2 already"),
-        ("a: 2026-13-45\n", "a", "line 1, column 4: cannot be read: month must be in 1..12"),
+        ("a: &a {b: 1}\nc: {<<: *a, <<: *a}\n", "c.<<", "the merge key << is given in line 2 already"),
+        ("{~: 1, null: 2}\n", "null", "line 1, column 8: key null is given in line 1 already"),
+        ("{'': 1, '': 2}\n", '""', "line 1, column 9: key '' is given in line 1 already"),
+        ("a: 2026-13-45\n", "a", "line 1, column 4: is a date or time that there is not"),
+        ("a: 2026-11-21T12:00:00+99:99\n", "a", "line 1, column 4: is a date or time that there is not"),
+        ("a: " + "9" * 5000, "a", "line 1, column 4: is a number of more digits than can be read"),
         ("a: !!set {b}\n", "a", "line 1, column 4: the tag tag:yaml.org,2002:set means nothing here"),
         ("a: !x 1\n", "a", "line 1, column 4: the tag !x means nothing here"),
         ("? [a, b]\n: c\n", "document", "is a list or mapping in the place of a key"),
-        ("a: {<<: 3}\n", "a", "<< takes a mapping, or a list of them"),
+        ("a: {\n  <<: 3}\n", "a", "line 2, column 3: the merge key << takes a mapping, or a list of them"),
     ],
 )
 def test_a_problem_names_its_path_and_place(text: str, field: str, reason: str) -> None:
@@ -141,9 +145,14 @@ def test_a_problem_names_its_path_and_place(text: str, field: str, reason: str) 
         ("a: [", "line 2, column 1"),
         ("*a", r"line 1, column 1: \*a stands for nothing"),
         ("[&a 1, &a 2]", "line 1, column 8: &a is given to two values"),
-        ("a\n---\nb\n", "several documents"),
+        ("a\n---\nb\n", "line 2, column 1: several documents"),
+        (
+            "a: {b\nc: d",
+            "^line 2, column 2: did not find expected ',' or '}' while parsing a flow mapping of line 1, column 4$",
+        ),
+        (b"a: \xff", "^line 1, column 4: its text must be in UTF-8$"),
         (b"\xff\xfe\xff", "."),
-        ("\x00", "."),
+        ("ä: b\nü: \x00", "^line 2, column 4: control characters are not allowed$"),
     ],
 )
 def test_what_is_no_yaml_is_refused(text: str | bytes, reason: str) -> None:

@@ -104,6 +104,37 @@ def test_a_file_that_holds_no_settings_is_told_by_its_name(tmp_path: Path, conte
         load({"FAIRLEAD_CLUSTER": "c"}, file)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"- secret", "config.yaml: must be a mapping of keys and values, and is a list"),
+        (b"secret", "config.yaml: must be a mapping of keys and values, and is text"),
+        (b"a: \xffsecret", "config.yaml: cannot be read: line 1, column 4: its text must be in UTF-8"),
+        (b"a: b\nc: \0secret", "config.yaml: cannot be read: line 2, column 4: control characters are not allowed"),
+        (b"a: " + b"9" * 5000, "config.yaml: cannot be read: a: line 1, column 4: is a number of more digits than can be read"),
+    ],
+)  # fmt: skip
+def test_a_file_that_holds_no_settings_is_told_with_its_place_and_not_quoted(
+    tmp_path: Path, content: bytes, told: str
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_bytes(content)
+    with pytest.raises(SettingsError) as refused:
+        load({"FAIRLEAD_CLUSTER": "c"}, file)
+    assert refused.value.problems[0] == f"{tmp_path}/{told}"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("nowhere.yaml", "No such file or directory"), (".", "Is a directory")]
+)
+def test_a_file_that_the_system_does_not_give_is_told_without_the_number_of_its_error(
+    tmp_path: Path, name: str, told: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load({"FAIRLEAD_CLUSTER": "c"}, tmp_path / name)
+    assert refused.value.problems[0] == f"{tmp_path / name}: cannot be read: {told}"
+
+
 def test_a_missing_file_is_told_and_an_empty_one_is_fine(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
         load({"FAIRLEAD_CLUSTER": "c"}, tmp_path / "nowhere.yaml")

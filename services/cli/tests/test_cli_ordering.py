@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_cli.console import MOST_PROBLEMS
 from fairlead_cli.paper.arranging import order
 from fairlead_cli.paper.lines import as_lines
-from fairlead_cli.paper.reading import MOST_PROBLEMS, parse
+from fairlead_cli.paper.reading import parse
 from fairlead_cli.paper.results import as_json
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
@@ -131,7 +132,10 @@ def test_a_wrong_queue_is_told_with_its_place() -> None:
     wrong = STEERED | {"queues": [KUEUE | {"highest_level": 0}]}
     ended = fairlead("order", "-", "--levels", given=json.dumps(wrong))
     assert ended.returncode == 2
-    assert "queues[0].highest_level: must not be below lowest_level, 1 (found 0)" in ended.stderr
+    assert (
+        "queues[0].highest_level: line 1, column 1136: must not be below lowest_level, 1 (found 0)"
+        in ended.stderr
+    )
 
 
 def test_words_say_why_each_job_stands_there() -> None:

@@ -57,25 +57,77 @@ def test_a_job_of_a_file_wins_over_flags_and_takes_from_them_what_it_leaves_out(
 
 
 def test_standard_input_gives_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO('{"id": "a"}\n{"id": "b"}\n'))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": "a"}\n{"id": "b"}\n')))
     assert [job.id for job in gather(Path("-"), FLAGS)] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("lines.jsonl", '{"id": 1}\n{"id"\n', "line 2 is not JSON"),
-        ("nan.jsonl", '{"demand": {"cpu": NaN}}', "NaN is not a number of JSON"),
+        (
+            "lines.jsonl",
+            '{"id": 1}\n{"id"\n',
+            "lines.jsonl is not JSON: line 2, column 6: the text ends here",
+        ),
+        ("nan.jsonl", '{"demand": {"cpu": NaN}}', "demand.cpu: must be a finite number"),
         ("broken.yaml", "a: [", "neither JSON nor YAML"),
         ("list.json", "[1]", "must be a mapping"),
         ("empty.json", "[]", "empty[.]json: there is no job in it"),
         ("twice.json", '[{"id": "a"}, {"id": "a"}]', "id of another one"),
-        ("keys.json", '[{"id": "a", "demand": {"cpu": 1, "cpu": 2}}]', "demand.cpu: is given twice"),
-        ("keys.jsonl", '{"id": 1}\n{"pods": 1, "pods": 2}\n', "line 2: pods: is given twice"),
+        (
+            "keys.json",
+            '[{"id": "a", "demand": {"cpu": 1, "cpu": 2}}]',
+            "demand.cpu: line 1, column 42: is given twice",
+        ),
+        ("keys.jsonl", '{"id": 1}\n{"pods": 1, "pods": 2}\n', "pods: line 2, column 21: is given twice"),
         (
             "keys.yaml",
             "pods: 1\npods: 2\n",
             "keys.yaml: pods: line 2, column 1: key 'pods' is given in line 1",
+        ),
+        ("broken.json", '{"id": "a",\n "pods": 1,}', "broken.json is not JSON: line 2, column 11: no comma"),
+        (
+            "lines.json",
+            '{"id": "a"}\n{"id": "b"}\n',
+            "lines.json is not JSON: line 2, column 1: the JSON ends",
+        ),
+        (
+            "long.jsonl",
+            '{"id": "a"}\n{"pods": ' + "9" * 5000 + "}",
+            "long.jsonl: pods: line 2, column 10: has 5000",
+        ),
+        (
+            "deep.json",
+            '{"pods": ' + "[" * 5000 + "]" * 5000 + "}",
+            "line 1, column 109: lists and mappings nest",
+        ),
+        (
+            "deep.jsonl",
+            '{"pods": ' + "[" * 5000 + "]" * 5000 + "}",
+            "line 1, column 109: lists and mappings nest",
+        ),
+        (
+            "far.json",
+            " " * 2**20 + '{"a": ' + "[" * 5000 + "]" * 5000 + "}",
+            r"job 1: a(\[0\])+.*: lists and mappings nest",
+        ),
+        (
+            "half.json",
+            '{"labels": {"a": "\\ud800"}}',
+            "job 1: labels.a: half of a surrogate pair is not text",
+        ),
+        (
+            "half-name.json",
+            '{"labels": {"\\ud800": "a"}}',
+            r"job 1: labels\.\\ud800: has a name that is not text",
+        ),
+        ("null.yaml", "labels: {~: a}", "job 1: labels.null: has a name that is not text"),
+        ("true.yaml", "labels: {yes: a}", "job 1: labels.true: has a name that is not text"),
+        ("null.jsonl", "null", "job 1: a job is empty"),
+        (
+            "secret.json",
+            '"-----BEGIN PRIVATE KEY-----"',
+            "a job must be a mapping of keys and values, and is text$",
         ),
         ("nobody.json", '{"tenant": 3}', "must be a name"),
         ("cluster.json", '{"cluster": ""}', "cluster"),
@@ -84,6 +136,29 @@ def test_standard_input_gives_json_lines(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_cannot_be_published_is_said(tmp_path: Path, name: str, text: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         gather(written(tmp_path, name, text), FLAGS)
+
+
+def test_names_that_json_writes_as_text_are_taken(tmp_path: Path) -> None:
+    path = written(tmp_path, "job.yaml", "labels: {1: a, 1.5: b, 2026-11-21: c}\n")
+    [job] = gather(path, FLAGS)
+    assert b'"labels":{"1":"a","1.5":"b","2026-11-21":"c"}' in job.payload()
+
+
+def test_a_line_ends_only_where_json_has_its_ends(tmp_path: Path) -> None:
+    text = '{"labels": {"a": "b\u2028c\x85d"}}\r\n\r{"id": "last"}'
+    path = tmp_path / "jobs.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    first, last = gather(path, FLAGS)
+    assert first.body["labels"] == {"a": "b\u2028c\x85d"}
+    assert last.id == "last"
+
+
+def test_standard_input_that_is_no_text_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": "a"}\n{"id": "\xff"}\n')))
+    with pytest.raises(
+        InputError, match=r"^standard input cannot be read: line 2, column 9: its text must be in UTF-8$"
+    ):
+        gather(Path("-"), FLAGS)
 
 
 def test_of_several_jobs_the_one_that_is_wrong_is_named(tmp_path: Path) -> None:
@@ -107,7 +182,9 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
     path = tmp_path / "jobs.json"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"jobs[.]json cannot be read: its text must be in UTF-8$"):
+    with pytest.raises(
+        InputError, match=r"jobs[.]json cannot be read: line 1, column 1: its text must be in UTF-8$"
+    ):
         gather(path, FLAGS)
 
 

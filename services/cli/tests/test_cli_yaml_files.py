@@ -14,7 +14,8 @@ from fairlead_cli.errors import InputError
 from fairlead_cli.paper.reading import parse
 from fairlead_cli.policy.files import parse_file
 from fairlead_contracts.base.errors import DocumentError
-from fairlead_contracts.base.yaml_text import DEEPEST, YamlError, parse_yaml, read_yaml
+from fairlead_contracts.base.places import DEEPEST
+from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, read_yaml
 from fairlead_testkit.command import fairlead
 
 LAUGHS = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))

@@ -97,26 +97,11 @@ def given_arguments(parsed: argparse.Namespace, kind: type[msgspec.Struct]) -> d
 def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[str, _FoundValue], list[str]]:
     if file is None:
         return {}, []
-    from fairlead_contracts.base.yaml_text import (  # here: most services are told everything by environment and flags
-        YamlError,
-        parse_yaml,
-        places,
-    )
-
     try:
-        text = Path(file).read_text(encoding="utf-8")
-        parsed = parse_yaml(text)
-        content = parsed.only
-    except (OSError, UnicodeDecodeError, YamlError) as error:
-        return {}, [f"{file}: cannot be read: {' '.join(str(error).split())}"]
-    if parsed.problems:
-        return {}, [f"{file}: cannot be read: {one.unquoted()}" for one in parsed.problems]
-    if content is None:
-        return {}, []
-    if not isinstance(content, dict):
-        return {}, [f"{file}: must hold keys and values, not a {type(content).__name__}"]
+        content, stands = _read_file(file)
+    except SettingsError as error:
+        return {}, error.problems
     known = {setting.name for setting in settings}
-    stands = places(text)
     problems = [
         f"{file}: {stands.get(str(key), '')}{key!r} is no setting of this service"
         for key in content
@@ -129,6 +114,35 @@ def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[st
         for key, value in content.items()
         if key in known
     }, problems
+
+
+def _read_file(file: str) -> tuple[dict[object, object], dict[str, str]]:
+    """Keys and values of a file, and the places of its keys. No value is quoted: it may be secret.
+
+    Raises:
+        SettingsError: it cannot be read, or holds something else.
+    """
+    from fairlead_contracts.base.places import (
+        not_utf8,  # here: most services are told everything by environment and flags
+    )
+    from fairlead_contracts.base.reading import no_mapping
+    from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, places
+
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        parsed = parse_yaml(text)
+        content = parsed.only
+    except OSError as error:
+        raise SettingsError([f"{file}: cannot be read: {error.strerror or error}"]) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError([f"{file}: cannot be read: {not_utf8(error)}"]) from error
+    except YamlError as error:
+        raise SettingsError([f"{file}: cannot be read: {error}"]) from error
+    if parsed.problems:
+        raise SettingsError([f"{file}: cannot be read: {one.unquoted()}" for one in parsed.problems])
+    if content is not None and not isinstance(content, dict):
+        raise SettingsError([f"{file}: {no_mapping('document', content).reason}"])
+    return content or {}, places(text)
 
 
 def _convert(setting: Setting, found: _FoundValue) -> object:

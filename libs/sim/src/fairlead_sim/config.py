@@ -8,8 +8,9 @@ from typing import Literal
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.places import not_utf8
 from fairlead_contracts.base.quantities import parse_quantity
-from fairlead_contracts.base.reading import EMPTY, Strict, StructReader, with_unread
+from fairlead_contracts.base.reading import Strict, StructReader, no_mapping, with_unread
 from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places, write_yaml
 from fairlead_contracts.policyfile.read import names_of
 from fairlead_sim.errors import ConfigError
@@ -95,7 +96,7 @@ def load_cluster(path: str | None) -> ClusterConfig:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} cannot be read: its text must be in UTF-8") from error
+        raise ConfigError(f"{path} cannot be read: {not_utf8(error)}") from error
     try:
         parsed = parse_yaml(text)
         found = parsed.only
@@ -115,10 +116,7 @@ def render_config(config: ClusterConfig) -> str:
 def _read(found: object, unread: Collection[FieldError]) -> tuple[ClusterConfig | None, list[FieldError]]:
     """The configuration as far as it can be read, and every problem; `unread` are those of the parser."""
     if not isinstance(found, dict):
-        nothing = found is None
-        reason = EMPTY if nothing else "must be a mapping of keys and values"
-        problem = FieldError("document", msgspec.UNSET if nothing else found, reason)
-        return None, [*unread, problem]
+        return None, [*unread, no_mapping("document", found)]
     reader = StructReader()
     config = reader.struct(ClusterConfig, found, "")
     if config is not None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # A table that is piped into a file shall not be cut at the 80 columns that rich assumes there.
 PIPED_WIDTH = 200
+MOST_PROBLEMS = 200
+"""Problems printed; the rest are counted."""
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -124,11 +126,13 @@ def warn(text: str) -> None:
     say(f"{_marked('warning:', 'yellow')} {text}")
 
 
-def fail(text: str, *, problems: Iterable[str] = (), hint: str = "") -> None:
+def fail(text: str, *, problems: Sequence[str] = (), hint: str = "") -> None:
     """Writes the reason for which a command ends without success, each problem a line, and what to do."""
     say(f"{_marked('error:', 'red')} {text}")
-    for problem in problems:
+    for problem in problems[:MOST_PROBLEMS]:
         say(f"  {problem}")
+    if len(problems) > MOST_PROBLEMS:
+        say(f"  … and {len(problems) - MOST_PROBLEMS} more")
     if hint:
         say(hint)
 

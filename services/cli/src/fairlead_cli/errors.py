@@ -49,10 +49,11 @@ def leaves[E: BaseException](group: BaseExceptionGroup[E]) -> Iterator[E]:
 
 def unreadable(path: object, error: OSError | UnicodeDecodeError) -> InputError:
     """The error of a file that the system does not give, or that is no text."""
-    reason = (
-        "its text must be in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
-    )
-    return InputError(f"{path} cannot be read: {reason}")
+    if isinstance(error, UnicodeDecodeError):
+        from fairlead_contracts.base.places import not_utf8  # only who meets one waits for it
+
+        return InputError(f"{path} cannot be read: {not_utf8(error)}")
+    return InputError(f"{path} cannot be read: {error.strerror or error}")
 
 
 class OvertakenError(InputError):

@@ -8,7 +8,7 @@ from typing import ClassVar, get_args
 
 import msgspec
 
-from fairlead_contracts.base.errors import MalformedError, UnsupportedVersionError
+from fairlead_contracts.base.errors import MalformedError, UnsupportedVersionError, why_unread
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class Codec[T]:
             message = self._decoder.decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self._refuse_other_version(payload)
-            raise MalformedError(f"{self.name}: {error}") from error
+            raise MalformedError(f"{self.name}: {why_unread(error)}") from error
         version = getattr(message, "v", None)
         if version != self._version:
             raise UnsupportedVersionError(self.name, version, self._version)

@@ -1,6 +1,7 @@
 """The errors of this library, under one root."""
 
 import json
+from datetime import date
 
 import msgspec
 from msgspec import UNSET
@@ -32,7 +33,7 @@ class FieldError(ContractError):
 
     def __init__(self, field: str, value: object, reason: str) -> None:
         found = "" if value is UNSET else f" (found {shown(value)})"
-        super().__init__(f"{field}: {reason}{found}")
+        super().__init__(f"{_shortened(_printable(field), _FIELD_CHARACTERS)}: {reason}{found}")
         self.field = field
         self.value = value
         self.reason = reason
@@ -52,6 +53,11 @@ class DocumentError(ContractError):
 
 SHOWN_CHARACTERS = 120
 """A refused value is quoted back to its sender; a long one only in part."""
+_FIELD_CHARACTERS = 240
+"""Longest path of a field that is told whole: a file may have keys of any length."""
+
+
+_KINDS: dict[type, str] = {dict: "a mapping", list: "a list"}
 
 
 def shown(value: object) -> str:
@@ -60,10 +66,32 @@ def shown(value: object) -> str:
         return _shortened(bytes(value)[: 4 * SHOWN_CHARACTERS].decode(errors="replace"))
     try:
         text = json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        text = "a value that nests too deeply"
     except (TypeError, ValueError):  # not of JSON, or an integer of more digits than Python prints
-        text = f"a {type(value).__name__}"
-    return _shortened(text)
+        text = str(value) if isinstance(value, date) else _KINDS.get(type(value), f"a {type(value).__name__}")
+    return _shortened(_printable(text[: 4 * SHOWN_CHARACTERS]))
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+def why_unread(error: Exception) -> str:
+    """The reason for which a decoder cannot read a payload, without the words that it has for its own limits."""
+    match error:
+        case RecursionError():
+            return "lists and mappings nest too deeply"
+        case UnicodeDecodeError():
+            return "its text must be in UTF-8"
+        case _:
+            return str(error).removeprefix("JSON is malformed: ")
+
+
+def _shortened(text: str, most: int = SHOWN_CHARACTERS) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    """The text as one line that hides nothing: what a terminal would obey, or cannot show, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAliasType, Union, get_args, get_origi
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.places import step
 from fairlead_contracts.base.quantities import exponent_hint
 
 _WORDS = {
@@ -61,8 +62,17 @@ def _word(hint: object) -> str:
 
 _NEAR_ENOUGH = 0.8
 """Likeness, of 1, from which on a misspelt key is taken for one that is known."""
-EMPTY = "is empty"
-"""Reason told of a document without a word."""
+
+
+def no_mapping(document: str, found: object) -> FieldError:
+    """The problem of a document that is empty, or something else than keys and values.
+
+    It is not quoted: a file that was named by mistake may hold a secret.
+    """
+    if found is None:
+        return FieldError(document, msgspec.UNSET, "is empty")
+    kind = _WORDS.get(type(found), "another value")
+    return FieldError(document, msgspec.UNSET, f"must be {_WORDS[dict]}, and is {kind}")
 
 
 class Lenient(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +110,7 @@ class StructReader:
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
         if issubclass(get_origin(kind) or kind, Strict):
             self.problems += [
-                FieldError(f"{where}{_named(key)}", value, f"is not a key here{_keys(key, fields)}")
+                FieldError(f"{where}{step(key)}", value, f"is not a key here{_keys(key, fields)}")
                 for key, value in found.items()
                 if key not in fields
             ]
@@ -154,7 +164,7 @@ class StructReader:
     def _refuse_parts(self, hints: tuple[object, ...], found: dict[object, object], where: str) -> None:
         for key, part in found.items():
             if isinstance(key, str):
-                self._value(hints[1], part, f"{where}.{_named(key)}")
+                self._value(hints[1], part, f"{where}.{step(key)}")
             else:
                 self.problems.append(
                     FieldError(where, key, "has a name that is not text: write it in quotes")
@@ -194,11 +204,6 @@ def _reason(hint: object, found: object) -> str:
         return "is too large for a number here"
     how = exponent_hint(found, whole=float not in choices) if int in choices or float in choices else ""
     return f"must be {in_words(hint)}{how}"
-
-
-def _named(key: object) -> object:
-    """The key as a path shows it: one without a name would leave no trace there."""
-    return '""' if key == "" else key
 
 
 def _is_text(found: object) -> bool:

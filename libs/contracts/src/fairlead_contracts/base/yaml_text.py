@@ -9,16 +9,17 @@ like (`1:30` is 90, `010` is 8); tags, which make values that JSON does not have
 The other scalars mean what PyYAML's safe loader makes of them.
 """
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import yaml
+from msgspec import UNSET
 
 from fairlead_contracts.base.errors import ContractError, FieldError
+from fairlead_contracts.base.places import DEEPEST, TOO_DEEP, at_places, in_words, not_utf8, place_of, step
 
-DEEPEST = 100
-"""Lists and mappings inside one another. A snapshot's deepest value lies under ten."""
 FREE_REPEATS, MOST_REPEATS = 100_000, 10
 """The most values that a text may mean: this number, or this multiple of the values it writes, whichever is
 more; each alias counts with all the values that it means."""
@@ -31,13 +32,15 @@ _ODD_NUMBER = re.compile(
     re.VERBOSE,
 )
 """Numbers of YAML 1.1 that are not decimal (yaml.org/type/int.html, yaml.org/type/float.html)."""
-_NO_FILE = re.compile(r'in "<(?:unicode|byte) string>", ')
-"""The parser's name for a text that it did not open itself. Whoever did knows the file's name."""
-_PLACE = re.compile(r"line (\d+), column (\d+): ")
 _TAGS = frozenset((None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"))
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WRITER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """Writer of libyaml: a policy takes a quarter of the time that Python's takes."""
+_UNREAD = {
+    "tag:yaml.org,2002:int": "is a number of more digits than can be read",
+    "tag:yaml.org,2002:timestamp": "is a date or time that there is not: correct it, or write text in quotes",
+}
+"""Reasons for which a plain scalar cannot be read, by what it looks like."""
 _KINDS = yaml.SafeLoader.yaml_implicit_resolvers
 _VALUES = yaml.SafeLoader.yaml_constructors
 _MAKER = yaml.constructor.SafeConstructor()
@@ -54,6 +57,8 @@ class Yaml(NamedTuple):
     """Values of the documents, in order; None for an empty document."""
     problems: list[FieldError]
     """Problems by path, each with its line and column."""
+    second: str = ""
+    """Line and column of the second document, where there are several."""
 
     @property
     def only(self) -> object:
@@ -63,7 +68,7 @@ class Yaml(NamedTuple):
             YamlError: there are several.
         """
         if len(self.documents) > 1:
-            raise YamlError("several documents stand in it, where one is expected")
+            raise YamlError(f"{self.second}several documents stand in it, where one is expected")
         return self.documents[0] if self.documents else None
 
 
@@ -75,19 +80,15 @@ def parse_yaml(text: str | bytes) -> Yaml:
     """
     builder = _Builder()
     builder.read(text)
-    return Yaml(builder.documents, builder.problems)
+    return Yaml(builder.documents, builder.problems, builder.second)
 
 
 def with_places(problems: Sequence[FieldError], text: str | bytes) -> list[FieldError]:
     """The problems of a document, each with line and column of its field in the text that the document was read from.
 
-    From the first line to the last, behind those that have no place. A field that the text lacks is told at what it
-    belongs into. The text is read once more for it: places are wanted only where something is wrong.
+    The text is read once more for it: places are wanted only where something is wrong.
     """
-    if not problems:
-        return []
-    found = places(text)
-    return sorted((_placed(problem, found) for problem in problems), key=_by_place)
+    return at_places(problems, places(text)) if problems else []
 
 
 def places(text: str | bytes) -> dict[str, str]:
@@ -98,20 +99,6 @@ def places(text: str | bytes) -> dict[str, str]:
     except YamlError:
         return {}
     return marker.places
-
-
-def _by_place(problem: FieldError) -> tuple[int, int]:
-    found = _PLACE.match(problem.reason)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
-
-
-def _placed(problem: FieldError, places: dict[str, str]) -> FieldError:
-    if _PLACE.match(problem.reason):
-        return problem
-    path = problem.field
-    while path and path not in places:
-        path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return FieldError(problem.field, problem.value, f"{places[path]}{problem.reason}") if path else problem
 
 
 def read_yaml(text: str | bytes) -> object:
@@ -135,7 +122,19 @@ def write_yaml(value: object, *, columns: int = 80) -> str:
 class _Collection:
     """A list or mapping that has begun and not ended."""
 
-    __slots__ = ("anchor", "before", "deepest", "depth", "entries", "key", "lines", "made", "merged", "named")
+    __slots__ = (
+        "anchor",
+        "before",
+        "deepest",
+        "depth",
+        "entries",
+        "key",
+        "lines",
+        "made",
+        "merge_at",
+        "merged",
+        "named",
+    )
 
     def __init__(self, made: object, anchor: str | None, before: int, depth: int) -> None:
         self.made = made
@@ -151,13 +150,15 @@ class _Collection:
         """Line of each key; filled for a mapping only."""
         self.merged: list[object] = []
         """Values of the merge key `<<`."""
+        self.merge_at = ""
+        """Line and column of the merge key."""
 
 
 class _Merges:
     """The key `<<`, which merges mappings."""
 
-    def __repr__(self) -> str:
-        return "'<<'"
+    def __str__(self) -> str:
+        return "<<"
 
 
 _MERGES = _Merges()
@@ -176,6 +177,7 @@ class _Builder:
         self._anchored: dict[str, tuple[object, int, int]] = {}
         """Values by anchor: each with the number of values that it stands for, and how deep they nest."""
         self._values = self._written = 0
+        self.second = ""
 
     def read(self, text: str | bytes) -> None:
         """Reads all parser events of a text.
@@ -191,7 +193,7 @@ class _Builder:
             finally:
                 parser.dispose()
         except yaml.YAMLError as error:
-            raise YamlError(_NO_FILE.sub("in ", " ".join(str(error).split()))) from error
+            raise YamlError(_syntax(error, text)) from error
 
     def take(self, event: yaml.Event) -> None:
         """Reads the next parser event.
@@ -215,6 +217,8 @@ class _Builder:
                 self._alias(event, name)
             case yaml.DocumentStartEvent():
                 self._anchored.clear()  # anchors hold in their own document only
+                if len(self.documents) == 1:
+                    self.second = _place(event)
             case _:
                 pass
 
@@ -243,8 +247,8 @@ class _Builder:
             return text
         try:
             return _VALUES[kind](_MAKER, yaml.ScalarNode(kind, text))
-        except ValueError as error:  # such as a day that no month has, or more digits than Python reads
-            self._tell(event, text, f"cannot be read: {error}")
+        except ValueError:  # such as a day that no month has, or more digits than Python reads
+            self._tell(event, text, _UNREAD.get(kind, "cannot be read"))
             return text
 
     def _begin(self, event: yaml.CollectionStartEvent) -> None:
@@ -258,7 +262,7 @@ class _Builder:
     def _end(self, event: yaml.Event) -> None:
         ended = self._open.pop()
         if ended.merged:
-            self._merge(event, ended)
+            self._merge(ended)
         if self._open:
             self._open[-1].deepest = max(self._open[-1].deepest, ended.deepest)
         if ended.anchor is not None:
@@ -266,7 +270,7 @@ class _Builder:
             self._name(event, ended.anchor, ended.made, size, height)
         self._put(ended.made, event)
 
-    def _merge(self, event: yaml.Event, into: _Collection) -> None:
+    def _merge(self, into: _Collection) -> None:
         """Sets what `<<` brings before what the mapping says itself; of several the first one counts."""
         own = into.made
         brought: dict[object, object] = {}
@@ -274,7 +278,8 @@ class _Builder:
             if isinstance(part, dict):
                 brought.update(part)
             else:
-                self._tell(event, part, "<< takes a mapping, or a list of them")
+                reason = f"{into.merge_at}the merge key << takes a mapping, or a list of them"
+                self.problems.append(FieldError(self._path() or "document", part, reason))
         if isinstance(own, dict):
             said = dict(own)
             own.clear()
@@ -300,7 +305,7 @@ class _Builder:
 
     def _reach(self, event: yaml.Event, depth: int) -> None:
         if depth > DEEPEST:
-            raise _refused(event, f"lists and mappings nest more than {DEEPEST} deep")
+            raise _refused(event, TOO_DEEP)
         if self._open:
             self._open[-1].deepest = max(self._open[-1].deepest, depth)
 
@@ -319,7 +324,7 @@ class _Builder:
             holder.key = self._key(value, event)
             holder.named = True
             if first := holder.lines.get(holder.key):  # YAML 1.2, 3.2.1.1, has keys unique
-                self._tell(event, str(holder.key), f"key {holder.key!r} is given in line {first} already")
+                self._tell(event, UNSET, f"{_key_in_words(holder.key)} is given in line {first} already")
             holder.lines[holder.key] = 0 if event.start_mark is None else event.start_mark.line + 1
 
     def _set(self, holder: _Collection, value: object) -> None:
@@ -333,6 +338,7 @@ class _Builder:
             self._tell(event, key, "is a list or mapping in the place of a key")
             return str(key)
         if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+            self._open[-1].merge_at = _place(event)
             return _MERGES
         return key
 
@@ -370,19 +376,53 @@ class _Marker(_Builder):
         else:
             super().take(event)
 
+    def _merge(self, into: _Collection) -> None:
+        """Merges, and notes the merge key as the place of what it brings."""
+        super()._merge(into)
+        if isinstance(into.made, dict):
+            for key in into.made:
+                self.places.setdefault(f"{self._path()}.{step(key)}".lstrip("."), into.merge_at)
+
 
 def _steps(collections: list[_Collection]) -> Iterator[str]:
     for collection in collections:
         if collection.entries is not None:
             yield f"[{len(collection.entries)}]"
         elif collection.named:
-            yield f".{collection.key}"
+            yield f".{step(collection.key)}"
 
 
 def _place(event: yaml.Event) -> str:
     mark = event.start_mark
-    return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+    return "" if mark is None else in_words(mark.line + 1, mark.column + 1)
 
 
 def _refused(event: yaml.Event, reason: str) -> YamlError:
     return YamlError(_place(event) + reason)
+
+
+def _key_in_words(key: object) -> str:
+    return "the merge key <<" if key is _MERGES else f"key {repr(key) if isinstance(key, str) else step(key)}"
+
+
+def _syntax(error: yaml.YAMLError, text: str | bytes) -> str:
+    """The parser's reason, behind the place, which it names last; of letters that may not stand there it knows no line."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return _unread_letter(error, text.encode() if isinstance(text, str) else text)
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split())
+    mark, begun = error.problem_mark or error.context_mark, error.context_mark
+    place = "" if mark is None else in_words(mark.line + 1, mark.column + 1)
+    context = f" {error.context}" if error.context else ""
+    where = f" of line {begun.line + 1}, column {begun.column + 1}" if context and begun else ""
+    return f"{place}{error.problem or 'is not YAML'}{context}{where}"
+
+
+def _unread_letter(error: yaml.reader.ReaderError, text: bytes) -> str:
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return str(error.reason)
+    try:
+        before = text.decode()[: len(text[: error.position].decode())]
+    except UnicodeDecodeError as unread:
+        return not_utf8(unread)
+    return f"{place_of(before, len(before))}{error.reason}"

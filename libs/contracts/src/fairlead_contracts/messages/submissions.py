@@ -15,7 +15,6 @@ from typing import Literal
 import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
-from fairlead_contracts.base.duplicate_keys import parse_json
 from fairlead_contracts.base.errors import (
     SHOWN_CHARACTERS,
     ContractError,
@@ -23,8 +22,10 @@ from fairlead_contracts.base.errors import (
     MalformedError,
     UnsupportedVersionError,
     shown,
+    why_unread,
 )
 from fairlead_contracts.base.instants import Moment
+from fairlead_contracts.base.json_text import GIVEN_TWICE, JsonError, parse_json
 from fairlead_contracts.base.quantities import Quantities, base_units, is_extended, parse_quantity
 from fairlead_contracts.base.tokens import encode_token
 from fairlead_contracts.frontend.templates import JobTemplate, read_template
@@ -241,10 +242,10 @@ def _twice_in(payload: bytes) -> list[str]:
             f"the body is longer than {_MOST_LOOKED_THROUGH} bytes, so nobody looked for keys that are given twice"
         ]
     try:
-        _, twice = parse_json(payload, most=_MOST_WARNINGS)
-    except (ValueError, RecursionError):
+        _, problems = parse_json(payload, most=_MOST_WARNINGS)
+    except JsonError:
         return []  # deeper or longer than any field of a job, in one that counts for nothing: that is told
-    return [f"{one.field}: {one.reason}" for one in twice]
+    return [f"{one.field}: {one.reason}" for one in problems if one.reason == GIVEN_TWICE]
 
 
 def _unknown(name: str) -> str:
@@ -271,8 +272,7 @@ def _object(payload: bytes) -> dict[str, msgspec.Raw]:
             f"the body is not valid JSON: its text must be in UTF-8 (byte {error.start})"
         ) from error
     except (msgspec.MsgspecError, RecursionError) as error:
-        why = str(error).removeprefix("JSON is malformed: ")
-        raise MalformedError(f"the body is not valid JSON: {why}") from error
+        raise MalformedError(f"the body is not valid JSON: {why_unread(error)}") from error
 
 
 def _body_in(payload: bytes) -> _Body:

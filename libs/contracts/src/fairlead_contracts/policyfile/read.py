@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from fairlead_contracts.base.errors import DocumentError, FieldError
-from fairlead_contracts.base.reading import EMPTY, StructReader, with_unread
+from fairlead_contracts.base.errors import DocumentError, FieldError, why_unread
+from fairlead_contracts.base.reading import StructReader, no_mapping, with_unread
 from fairlead_contracts.policyfile.document import POLICY_VERSION, PRESETS, PolicyDocument, written_out
 from fairlead_contracts.policyfile.legacy.aging import without_old_aging
 from fairlead_contracts.policyfile.legacy.formats import in_our_words
@@ -32,7 +32,8 @@ def decode_document(payload: bytes) -> PolicyDocument:
     try:
         found = msgspec.json.decode(payload) if payload.strip() else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DocumentError([FieldError("document", "", f"is not valid JSON: {error}")]) from error
+        reason = f"is not valid JSON: {why_unread(error)}"
+        raise DocumentError([FieldError("document", msgspec.UNSET, reason)]) from error
     return read_document(found)
 
 
@@ -57,9 +58,7 @@ def read_document(
         DocumentError: with every problem found; of another version, with that alone.
     """
     if not isinstance(found, dict):
-        reason = EMPTY if found is None else "must be a mapping of keys and values"
-        stated = msgspec.UNSET if found is None else found
-        raise DocumentError([*unread, FieldError("document", stated, reason)])
+        raise DocumentError([*unread, no_mapping("document", found)])
     version = found.get("version", POLICY_VERSION)
     if type(version) is not int or version != POLICY_VERSION:
         reason = f"this release reads policies of version {POLICY_VERSION}"

@@ -28,17 +28,14 @@ from collections.abc import Collection
 
 import msgspec
 
-from fairlead_contracts.base.duplicate_keys import parse_json
 from fairlead_contracts.base.errors import DocumentError, FieldError
-from fairlead_contracts.base.reading import EMPTY, StructReader, with_unread
+from fairlead_contracts.base.json_text import WRITTEN_BY_HAND, JsonError, parse_json
+from fairlead_contracts.base.reading import StructReader, no_mapping, with_unread
 from fairlead_contracts.policyfile.read import names_of
 from fairlead_contracts.snapshot.queues import misplaced
 from fairlead_contracts.snapshot.types import Snapshot, WrittenJob, WrittenSnapshot
 from fairlead_contracts.snapshot.validate import SnapshotChecks
 
-WRITTEN_BY_HAND = 1024 * 1024
-"""Bytes. A program wrote what is larger, and no program gives a key twice: that is looked for in smaller
-files alone."""
 _unopened_jobs = msgspec.json.Decoder(WrittenSnapshot[msgspec.Raw])
 _job = msgspec.json.Decoder(WrittenJob)
 
@@ -52,7 +49,7 @@ def decode_snapshot(payload: bytes) -> Snapshot:
     try:
         if len(payload) > WRITTEN_BY_HAND or not parse_json(payload)[1]:
             return _decode(payload)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except (JsonError, msgspec.MsgspecError, ValueError, RecursionError):
         pass
     # Read again value by value. Python's own parser reads numbers that fit nowhere, so that their place can be named.
     return _with_all_problems(payload)
@@ -76,8 +73,8 @@ def _with_all_problems(payload: bytes) -> Snapshot:
         return read_snapshot(None)
     try:
         found, twice = parse_json(payload)
-    except (ValueError, RecursionError) as error:
-        raise DocumentError([FieldError("snapshot", "", f"is not valid JSON: {error}")]) from error
+    except JsonError as error:
+        raise DocumentError([FieldError("snapshot", msgspec.UNSET, f"is not valid JSON: {error}")]) from error
     return read_snapshot(found, unread=twice)
 
 
@@ -92,9 +89,7 @@ def read_snapshot(found: object, *, unread: Collection[FieldError] = ()) -> Snap
         DocumentError: with every problem found.
     """
     if not isinstance(found, dict):
-        reason = EMPTY if found is None else "must be a mapping of keys and values"
-        stated = msgspec.UNSET if found is None else found
-        raise DocumentError([*unread, FieldError("snapshot", stated, reason)])
+        raise DocumentError([*unread, no_mapping("snapshot", found)])
     reader = StructReader()
     written = reader.struct(WrittenSnapshot[WrittenJob], found, "") or WrittenSnapshot[WrittenJob]()
     stated = {key: names_of(found.get(key)) for key in ("pools", "tenants")}

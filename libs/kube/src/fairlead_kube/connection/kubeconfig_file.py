@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.base.reading import Lenient, StructReader, with_unread
+from fairlead_contracts.base.reading import Lenient, StructReader, no_mapping, with_unread
 from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places
 from fairlead_kube.errors import ConfigurationError
 
@@ -120,7 +120,7 @@ def read_file(path: Path) -> KubeconfigFile:
 
 def _kubeconfig(reader: StructReader, found: object) -> KubeconfigFile | None:
     if not isinstance(found, dict):
-        reader.problems.append(FieldError("document", found, "must be a mapping of keys and values"))
+        reader.problems.append(no_mapping("document", found))
         return None
     file = reader.struct(KubeconfigFile, found, "")
     if file is not None:

@@ -7,14 +7,13 @@ import msgspec
 
 from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.json_text import WRITTEN_BY_HAND, with_json_places
 from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_contracts.snapshot.read import WRITTEN_BY_HAND, decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot, WrittenSnapshot
 
 STANDARD_INPUT = "-"
-MOST_PROBLEMS = 200
-"""Problems printed; the rest are counted."""
 _YAML = (".yaml", ".yml")
 
 
@@ -58,10 +57,7 @@ def _keys_of(kind: type[msgspec.Struct]) -> set[str]:
 
 def refused(path: Path, error: DocumentError) -> InputError:
     """The error of a snapshot that does not validate."""
-    problems = [str(problem) for problem in error.problems[:MOST_PROBLEMS]]
-    rest = len(error.problems) - len(problems)
-    more = [f"… and {rest} more"] if rest else []
-    return InputError(f"{_name_of(path)} does not validate:", problems=problems + more)
+    return InputError(f"{_name_of(path)} does not validate:", problems=list(map(str, error.problems)))
 
 
 def _name_of(path: Path) -> str:
@@ -73,10 +69,13 @@ def parse(payload: bytes, *, name: str, is_yaml: bool) -> Snapshot:
 
     Raises:
         InputError: it is not YAML.
-        DocumentError: it does not validate; of YAML each problem has its line.
+        DocumentError: it does not validate; each problem has its line, but of JSON that no person writes.
     """
     if payload.lstrip()[:1] == b"{" and not is_yaml:
-        return decode_snapshot(payload)
+        try:
+            return decode_snapshot(payload)
+        except DocumentError as error:
+            raise DocumentError(with_json_places(error.problems, payload)) from error
     try:
         parsed = parse_yaml(payload)
         found = parsed.only

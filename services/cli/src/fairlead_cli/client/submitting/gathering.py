@@ -1,12 +1,11 @@
 """Gathering of the jobs to publish from what a person typed."""
 
 import shlex
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fairlead_cli.client.submitting.flags import JobFlags
-from fairlead_cli.client.submitting.reading import Defaults, Draft, draft, read_file, read_lines
+from fairlead_cli.client.submitting.reading import Defaults, Draft, draft, read_file, read_standard_input
 from fairlead_cli.errors import InputError
 
 GPU = "nvidia.com/gpu"
@@ -114,6 +113,6 @@ def _found(file: Path | None, flags: JobFlags) -> Iterator[object]:
             )
         yield {}
     elif str(file) == STANDARD_INPUT:
-        yield from read_lines(sys.stdin, name="standard input")
+        yield from read_standard_input()
     else:
         yield from read_file(file)

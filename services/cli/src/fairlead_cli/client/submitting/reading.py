@@ -4,15 +4,21 @@ Bodies are not checked here beyond what publishing needs: the service checks the
 counts.
 """
 
+import io
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from fairlead_cli.errors import InputError, unreadable
-from fairlead_contracts.base.duplicate_keys import parse_json
+from fairlead_contracts.base.errors import DocumentError, FieldError
+from fairlead_contracts.base.json_text import JsonError, parse_json, with_json_places
+from fairlead_contracts.base.places import DEEPEST, TOO_DEEP, step
+from fairlead_contracts.base.reading import no_mapping
 
 _LINES = (".jsonl", ".ndjson")
 
@@ -45,24 +51,35 @@ def read_file(path: Path) -> Iterator[object]:
         InputError: it cannot be read or parsed.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
     if path.suffix in _LINES:
-        yield from read_lines(text.splitlines(), name=str(path))
+        yield from read_lines(text, name=str(path))
         return
-    for found in _parse(text, name=str(path)):
+    for found in _parse(text, name=str(path), is_json=path.suffix == ".json"):
         yield from found if isinstance(found, list) else [found]
 
 
-def _parse(text: str, *, name: str) -> list[object]:
+def read_standard_input() -> Iterator[object]:
+    """The jobs of standard input, which are JSON lines; see read_lines."""
+    name = "standard input"
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise unreadable(name, error) from error
+    yield from read_lines(text, name=name)
+
+
+def _parse(text: str, *, name: str, is_json: bool) -> list[object]:
     """The documents of a text: of JSON, else of YAML, which may hold several."""
     try:
         return [_json(text)]
-    except _GivenTwiceError as error:
+    except DocumentError as error:
         raise InputError(f"{name}: {error}") from error
-    except (ValueError, RecursionError):
-        pass
+    except JsonError as error:
+        if is_json and text.lstrip().startswith(("{", "[")):
+            raise InputError(f"{name} is not JSON: {error}") from error
     from fairlead_contracts.base.yaml_text import (  # only who writes it waits for it
         YamlError,
         parse_yaml,
@@ -77,49 +94,74 @@ def _parse(text: str, *, name: str) -> list[object]:
     return [document for document in found.documents if document is not None]
 
 
-class _GivenTwiceError(ValueError):
-    """An object has a key twice, of which the last one would win."""
-
-
-def _json(text: str) -> object:
-    found, twice = parse_json(text.encode(), constant=_no_number)
-    if twice:
-        raise _GivenTwiceError("; ".join(map(str, twice)))
-    return found
-
-
-def _no_number(name: str) -> object:
-    """Refuses NaN and Infinity: Python reads them, they are no JSON, and the service would see null."""
-    raise ValueError(f"{name} is not a number of JSON")
-
-
-def _no_numbers(value: object, path: str) -> Iterator[str]:
-    """Problems with NaN and infinities of flags and YAML: they would be published as null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield f"{path}: must be a finite number (found {value})"
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield from _no_numbers(part, f"{path}.{key}".lstrip("."))
-    elif isinstance(value, list):
-        for number, part in enumerate(value):
-            yield from _no_numbers(part, f"{path}[{number}]")
-
-
-def read_lines(lines: Iterable[str], *, name: str) -> Iterator[object]:
+def read_lines(text: str, *, name: str) -> Iterator[object]:
     """The jobs of JSON lines; blank ones are skipped.
 
     Raises:
         InputError: a line is not JSON.
     """
-    for number, line in enumerate(lines, start=1):
+    # Not `splitlines`: it ends lines at letters that may stand within a text of JSON.
+    for above, line in enumerate(io.StringIO(text, newline=None)):
         if not line.strip():
             continue
         try:
-            yield _json(line)
-        except _GivenTwiceError as error:
-            raise InputError(f"{name}, line {number}: {error}") from error
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{name}, line {number} is not JSON: {error}") from error
+            yield _json(line, above=above)
+        except DocumentError as error:
+            raise InputError(f"{name}: {error}") from error
+        except JsonError as error:
+            raise InputError(f"{name} is not JSON: {error}") from error
+
+
+def _json(text: str, *, above: int = 0) -> object:
+    """The values of a JSON text.
+
+    Args:
+        text: the text.
+        above: number of lines above it in its file.
+
+    Raises:
+        JsonError: it is not JSON.
+        DocumentError: a key is given twice, or a number is none.
+    """
+    try:
+        found, problems = parse_json(text.encode())
+    except JsonError:
+        if not above:
+            raise
+        return _json("\n" * above + text)  # once more, so that it is told where in the file
+    if problems:
+        raise DocumentError(with_json_places(problems, ("\n" * above + text).encode()))
+    return found
+
+
+def _unpublishable(body: object) -> Iterator[FieldError]:
+    """Problems with what JSON cannot hold, and with NaN and infinities, which would be published as null."""
+    waiting = [("", body, 1)]
+    while waiting:
+        path, value, depth = waiting.pop()
+        match value:
+            case float() if not math.isfinite(value):
+                yield FieldError(path, UNSET, f"must be a finite number (found {value})")
+            case str() if not _is_text(value):
+                yield FieldError(path, UNSET, "half of a surrogate pair is not text")
+            case dict() | list() if depth > DEEPEST:
+                yield FieldError(path, UNSET, TOO_DEEP)
+            case dict():
+                parts = [(f"{path}.{step(key)}".lstrip("."), key, part) for key, part in value.items()]
+                for where, key, _ in parts:
+                    if key is None or isinstance(key, bool) or not _is_text(str(key)):
+                        yield FieldError(where, UNSET, "has a name that is not text: write it in quotes")
+                waiting += [(where, part, depth + 1) for where, _, part in reversed(parts)]
+            case list():
+                waiting += [
+                    (f"{path}[{at}]", part, depth + 1) for at, part in reversed(list(enumerate(value)))
+                ]
+            case _:
+                pass
+
+
+def _is_text(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def draft(found: object, defaults: Defaults) -> Draft:
@@ -129,7 +171,7 @@ def draft(found: object, defaults: Defaults) -> Draft:
         InputError: it is not a mapping, or nobody says whose it is.
     """
     if not isinstance(found, dict):
-        raise InputError(f"a job must be a mapping of keys and values, not {found!r}")
+        raise InputError(f"a job {no_mapping('job', found).reason}")
     body: dict[str, object] = {**defaults.fields, **found}
     cluster = body.pop("cluster", defaults.cluster)
     tenant = body.pop("tenant", defaults.tenant)
@@ -139,7 +181,7 @@ def draft(found: object, defaults: Defaults) -> Draft:
         raise InputError(f"tenant: must be a name (found {tenant!r})")
     if not isinstance(cluster, str) or not cluster:
         raise InputError(f"cluster: must be a name (found {cluster!r})")
-    if odd := next(_no_numbers(body, ""), None):
-        raise InputError(odd)
+    if odd := next(_unpublishable(body), None):
+        raise InputError(str(odd))
     body.setdefault("id", f"job-{secrets.token_hex(5)}")
     return Draft(cluster=cluster, tenant=tenant, id=str(body["id"]), body=body)
