@@ -155,11 +155,14 @@ def test_a_trace_of_ones_own_runs_too(tmp_path: Path) -> None:
         ("", "has no column"),
         ("vc,job,submit_s,gpus\n", "duration_s"),
         ("vc,job,submit_s,gpus,duration_s\n", "has no jobs"),
-        ("vc,job,submit_s,gpus,duration_s\na,1,0,two,5\n", "line 2"),
+        ("vc,job,submit_s,gpus,duration_s\n\na,1,0,two,5\n", r'line 3: gpus must be a whole number \(found "two"\)$'),
+        ("vc,job,submit_s,gpus,duration_s\na,1,,1,5\n", r'line 2: submit_s must be a number \(found ""\)$'),
+        ("vc,job,submit_s,gpus,duration_s\na,1,0," + "9" * 5000 + ",5\n", r'line 2: gpus must be a whole number \(found "9+…\)$'),
+        ("vc,job,submit_s,gpus,duration_s\na," + "x" * 200_000 + ",0,1,5\n", "line 2: is not CSV: field larger"),
         ("vc,job,submit_s,gpus,duration_s\na,1,0,1,nan\n", "line 2"),
-        ("vc,job,submit_s,gpus,duration_s\na,1,0\n", "line 2"),
+        ("vc,job,submit_s,gpus,duration_s\na,1,0\n", "line 2: gpus is missing$"),
     ],
-)
+)  # fmt: skip
 def test_a_trace_that_cannot_be_read_is_refused_with_the_place(
     tmp_path: Path, text: str, complaint: str
 ) -> None:
@@ -167,3 +170,31 @@ def test_a_trace_that_cannot_be_read_is_refused_with_the_place(
     path.write_text(text)
     with pytest.raises(TraceError, match=complaint):
         read_trace(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"vc,job\na,\xff", "bad.csv cannot be read: line 2, column 3: its text must be in UTF-8"),
+        (b"\x1f\x8bjunk, which no gzip wrote", "bad.csv cannot be read: it begins as gzip does, and is broken"),
+        (gzip.compress(b"vc,job\n" * 99)[:-9], "bad.csv cannot be read: it begins as gzip does, and is broken"),
+        (gzip.compress(b"vc,job\n")[:10] + b"\xff" * 30, "bad.csv cannot be read: it begins as gzip does, and is broken"),
+    ],
+)  # fmt: skip
+def test_a_trace_that_is_no_text_is_told_in_words(tmp_path: Path, content: bytes, complaint: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    with pytest.raises(TraceError) as refused:
+        read_trace(path)
+    assert str(refused.value) == f"{tmp_path}/{complaint}"
+
+
+def test_a_trace_that_the_system_does_not_give_is_told_in_its_words(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"/none[.]csv cannot be read: No such file or directory$"):
+        read_trace(tmp_path / "none.csv")
+
+
+def test_a_trace_may_have_what_spreadsheets_write(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_bytes(b"\xef\xbb\xbfvc,job,submit_s,gpus,duration_s\ra,1,0,1,5\r")
+    assert [job.tenant for job in read_trace(path)] == ["a"]

@@ -7,17 +7,23 @@ import csv
 import gzip
 import io
 import math
+import zlib
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
 import msgspec
 
+from fairlead_contracts.base.errors import shown
+from fairlead_contracts.base.places import not_utf8
+from fairlead_contracts.base.reading import in_words
 from fairlead_sim.errors import TraceError
 
 TENANT_COLUMNS = ("tenant", "vc", "cluster")
 """Columns of which a trace has one, to name the tenant."""
 COLUMNS = ("job", "submit_s", "gpus", "duration_s")
+_GZIPPED = b"\x1f\x8b"
+"""First bytes of what gzip packed (RFC 1952, 2.3.1)."""
 
 
 class TraceJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -48,42 +54,56 @@ def read_trace(path: str | Path) -> list[TraceJob]:
     """
     try:
         content = Path(path).read_bytes()
-        text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise TraceError(f"{path}: {error}") from error
+        text = (gzip.decompress(content) if content[:2] == _GZIPPED else content).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{path} cannot be read: {not_utf8(error)}") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise TraceError(f"{path} cannot be read: it begins as gzip does, and is broken") from error
+    except OSError as error:
+        raise TraceError(f"{path} cannot be read: {error.strerror or error}") from error
     return _parse(text, source=str(path))
 
 
 def _parse(text: str, *, source: str) -> list[TraceJob]:
-    rows = csv.DictReader(io.StringIO(text))
-    found = rows.fieldnames or []
-    tenant = next((column for column in TENANT_COLUMNS if column in found), None)
-    missing = [column for column in COLUMNS if column not in found]
-    if tenant is None or missing:
-        wanted = [*missing, *([] if tenant else ["tenant"])]
-        raise TraceError(
-            f"{source}: has no column {', '.join(wanted)}; a trace needs tenant, {', '.join(COLUMNS)}"
-        )
-    jobs = [_read(row, tenant, f"{source}, line {number}") for number, row in enumerate(rows, start=2)]
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        found = rows.fieldnames or []
+        tenant = next((column for column in TENANT_COLUMNS if column in found), None)
+        missing = [column for column in COLUMNS if column not in found]
+        if tenant is None or missing:
+            wanted = [*missing, *([] if tenant else ["tenant"])]
+            raise TraceError(
+                f"{source}: has no column {', '.join(wanted)}; a trace needs tenant, {', '.join(COLUMNS)}"
+            )
+        jobs = [_read(row, tenant, f"{source}, line {rows.line_num}") for row in rows]
+    except csv.Error as error:
+        raise TraceError(f"{source}, line {rows.reader.line_num}: is not CSV: {error}") from error
     if not jobs:
         raise TraceError(f"{source}: has no jobs")
     return jobs
 
 
-def _read(row: dict[str, str], tenant: str, where: str) -> TraceJob:
-    try:
-        job = TraceJob(
-            tenant=row[tenant],
-            job=row["job"],
-            submit_seconds=float(row["submit_s"]),
-            gpus=int(row["gpus"]),
-            duration_seconds=float(row["duration_s"]),
-        )
-    except (TypeError, ValueError) as error:
-        raise TraceError(f"{where}: {error}") from error
+def _read(row: dict[str, str | None], tenant: str, where: str) -> TraceJob:
+    job = TraceJob(
+        tenant=row[tenant] or "",
+        job=row["job"] or "",
+        submit_seconds=_number(row, "submit_s", float, where),
+        gpus=_number(row, "gpus", int, where),
+        duration_seconds=_number(row, "duration_s", float, where),
+    )
     if not (math.isfinite(job.submit_seconds) and math.isfinite(job.duration_seconds)) or job.gpus < 0:
         raise TraceError(f"{where}: submit, duration and gpus must be finite, and gpus not negative")
     return job
+
+
+def _number[N: (int, float)](row: dict[str, str | None], column: str, kind: type[N], where: str) -> N:
+    written = row[column]
+    if written is None:
+        raise TraceError(f"{where}: {column} is missing")
+    try:
+        return kind(written)
+    except ValueError as error:
+        raise TraceError(f"{where}: {column} must be {in_words(kind)} (found {shown(written)})") from error
 
 
 def by_tenant(jobs: Iterable[TraceJob]) -> dict[str, list[TraceJob]]:
