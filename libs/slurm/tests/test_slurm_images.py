@@ -70,10 +70,20 @@ def test_credentials_are_read_as_docker_keeps_them(tmp_path: Path) -> None:
     assert "a:b" not in repr(found)
     assert usual_file({"DOCKER_CONFIG": str(tmp_path)}) == file
     assert usual_file({"HOME": str(tmp_path)}) is None
-    for odd in ("{", '{"auths": {"a": {"auth": "%"}}}', '{"auths": 3}'):
-        file.write_text(odd)
-        with pytest.raises(CredentialsUnreadableError):
+    for odd in (
+        b"{",
+        b'{"auths": {"a": {"auth": "%"}}}',
+        b'{"auths": 3}',
+        b"[" * 100_000,
+        b'{"auths": "\xff"}',
+    ):
+        file.write_bytes(odd)
+        with pytest.raises(
+            CredentialsUnreadableError, match=r"config.json: it holds no JSON with `auths` as docker"
+        ):
             credentials(file)
+    with pytest.raises(CredentialsUnreadableError, match=r": Is a directory$"):
+        credentials(tmp_path)
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ featureGates: {PriorityBoost: false, Other: true}
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: [", "in line 2, column 1"),
+        ("a: [", "line 2, column 1: "),
         ("- 1", "Expected `object`, got `array`"),
         ("featureGates: 3", "$.featureGates"),
         ("fairSharing: {}\nfairSharing: {}", "is given in line 1 already"),

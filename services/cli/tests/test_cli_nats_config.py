@@ -15,6 +15,8 @@ import trustme
 from fairlead_bus import BusTally, ClosedError, ConnectFailedError, ConnectionSettings, connect
 from fairlead_bus.server.program import server_program
 from fairlead_bus.server.provision import provision
+from fairlead_cli.errors import InputError
+from fairlead_cli.nats.files import read_stated
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
@@ -86,6 +88,28 @@ def test_again_it_changes_nothing_and_what_is_wrong_is_told(made: Path) -> None:
         wrong = nats("config", *words)
         assert (wrong.returncode, told in wrong.stderr) == (2, True), wrong.stderr
     assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'{"more": ' + b"[" * 100_000, "lists and mappings nest too deeply"),
+        (b'{"server": {"url": "\xff"}}', "its text must be in UTF-8"),
+        (b'{"layout": ', "Input data was truncated"),
+    ],
+)
+def test_a_layout_that_somebody_broke_is_told_by_its_name(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "layout.json").write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_stated(tmp_path)
+    assert str(refused.value) == f"{tmp_path}/layout.json is not as it was written: {told}"
+
+
+def test_a_layout_that_the_system_does_not_give_is_told_in_its_words(tmp_path: Path) -> None:
+    assert read_stated(tmp_path) is None
+    (tmp_path / "layout.json").mkdir()
+    with pytest.raises(InputError, match=r"layout[.]json cannot be read: Is a directory$"):
+        read_stated(tmp_path)
 
 
 def test_each_tenant_has_so_many_connections_and_no_more(made: Path) -> None:

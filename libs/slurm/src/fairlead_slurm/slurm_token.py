@@ -102,8 +102,10 @@ class SlurmToken:
         """The token, or why there is none."""
         try:
             found = self._path.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            return "", str(error)
+        except OSError as error:
+            return "", f"{self._path} cannot be read: {error.strerror or error}"
+        except UnicodeDecodeError:
+            return "", f"{self._path} holds no text"
         return found, "" if found else f"{self._path} is empty"
 
     def _may_ask(self) -> bool:

@@ -19,6 +19,8 @@ def _readable(what: str, path: str | None) -> Iterator[None]:
     """Names the file that cannot be read: the errors of ssl and of the client do not say which it was."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise ConnectFailedError(f"{what} in {path} cannot be read: its text must be in ASCII") from error
     except (OSError, ValueError, InvalidCredentialsError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConnectFailedError(f"{what} in {path} cannot be read: {reason}") from error

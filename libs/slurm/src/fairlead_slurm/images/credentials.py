@@ -68,8 +68,12 @@ def credentials(file: Path) -> dict[str, Credential]:
             for key, entry in found.auths.items()
             if entry.auth or entry.username
         }
-    except (OSError, msgspec.MsgspecError, binascii.Error, UnicodeDecodeError) as error:
-        raise CredentialsUnreadableError(f"{file}: {type(error).__name__}") from error
+    except OSError as error:
+        raise CredentialsUnreadableError(f"{file}: {error.strerror or error}") from error
+    except (msgspec.MsgspecError, binascii.Error, UnicodeDecodeError, RecursionError) as error:
+        raise CredentialsUnreadableError(
+            f"{file}: it holds no JSON with `auths` as docker keeps them"
+        ) from error
 
 
 def _credential(entry: _Entry) -> Credential:

@@ -14,8 +14,8 @@ from fairlead_bus.connection.identity import KeyKind, new_seed, public_key
 from fairlead_bus.errors import InvalidCredentialsError
 from fairlead_bus.server.accounts import Account, AccountLayout, NatsUser, plain_config
 from fairlead_bus.server.claims import Signers, account_token, credentials, operator_config, system_account
-from fairlead_cli.errors import InputError
-from fairlead_contracts.base.errors import FieldError
+from fairlead_cli.errors import InputError, unreadable
+from fairlead_contracts.base.errors import FieldError, why_unread
 from fairlead_contracts.topology import topology
 
 LAYOUT_FILE = "layout.json"
@@ -58,8 +58,10 @@ def read_stated(directory: Path) -> DirectorySource | None:
         return msgspec.json.decode(path.read_bytes(), type=DirectorySource)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
-        raise InputError(f"{path}: {error}") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not as it was written: {why_unread(error)}") from error
 
 
 def grown(base: AccountLayout, more: AccountLayout) -> AccountLayout:
