@@ -14,7 +14,7 @@ from fairlead_admitter.decide.restraint import (
     writes_in_time,
 )
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
-from fairlead_admitter.decide.wake_state import FORGIVEN, MOST_A_SECOND, PASSED_SECONDS, WakeState, WakeTrail
+from fairlead_admitter.decide.wake_state import FORGIVEN, MOST_A_SECOND, PASSED_SECONDS, PoolWakes, WakeMemory
 from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
@@ -44,7 +44,7 @@ class Parking:
         self.facts = ClusterFacts("c1")
         self.facts.apply({"queue": queue})
         self.expectations = Expectations(lambda: self.now)
-        self.wake_state = WakeState(lambda: self.now)
+        self.wake_state = WakeMemory(lambda: self.now)
         self.decided = 0
         """Sequence of the state up to which the order knows it."""
         self.seq = 0
@@ -107,7 +107,7 @@ class Parking:
             [self.queue],
             plan,
             window,
-            beyond=lambda: deeper,
+            known_order=lambda: deeper,
             class_bands=CLASS_BANDS,
             decided=lambda _: self.decided,
             always=always,
@@ -360,7 +360,7 @@ def test_who_cannot_be_woken_in_time_is_left_to_the_batch_until_a_write_comes_in
 
 
 def test_while_all_levels_come_too_late_one_is_written_after_each_longer_pause() -> None:
-    trail = WakeTrail()
+    trail = PoolWakes()
     trail.start("q", 0.0)
     trail.come_late(FORGIVEN + 1, 0.0)
     assert trail.is_paused(0.0)
@@ -383,7 +383,7 @@ def test_while_all_levels_come_too_late_one_is_written_after_each_longer_pause()
 
 
 def test_the_first_of_the_order_is_passed_over_where_others_start_while_it_is_first() -> None:
-    trail = WakeTrail()
+    trail = PoolWakes()
     trail.start("q", 0.0)
     trail = trail.led_by("a", 10.0)
     trail.start("q", 10.0 + PASSED_SECONDS - 0.01)
@@ -421,7 +421,7 @@ def test_a_job_above_its_class_is_taken_back_however_late_levels_come() -> None:
 
 
 def test_levels_count_again_as_soon_as_no_job_has_started_for_a_batch() -> None:
-    trail = WakeTrail()
+    trail = PoolWakes()
     trail.start("q", 0.0)
     trail.come_late(FORGIVEN + 1, 0.0)
     trail.come_late(1, 0.0)

@@ -34,7 +34,7 @@ from fairlead_admitter.decide.steering import (
     steer,
     take_levels_away,
 )
-from fairlead_admitter.decide.wake_state import WakeTrail
+from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, Unsettled
 from fairlead_admitter.observe.expectations import Expectations
@@ -68,7 +68,7 @@ class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
     lever: LeverName | None
     """The lever by which the pool's levels that stand were written; None where none was seen."""
     reserved: ReservedPool | None
-    trail: WakeTrail
+    trail: PoolWakes
 
 
 class MemoryUpdate(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class MemoryUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """Whether no level may be written, and none is left to be taken away."""
     lever: LeverName | None = None
     reserving: ReserveDecision | None = None
-    trail: WakeTrail | None = None
+    trail: PoolWakes | None = None
     budgeted: bool = False
     """Whether its labels go to jobs that have no room, as far as is known."""
     lifted: tuple[str, ...] = ()
@@ -238,7 +238,7 @@ class _Following:
                 queues,
                 plan,
                 window,
-                beyond=lambda: self._take_window(heads, rulebook, Extent(least=most, most=most)),
+                known_order=lambda: self._take_window(heads, rulebook, Extent(least=most, most=most)),
                 class_bands=class_bands,
                 decided=lambda job: decided[rulebook.shard_of(rulebook.tenant_of(job))],
                 always=rulebook.document.wake == "always",

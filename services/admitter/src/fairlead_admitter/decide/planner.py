@@ -17,7 +17,7 @@ from fairlead_admitter.decide.protection import Protection
 from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.steering import WriteCause
 from fairlead_admitter.decide.turn_clock import TurnClock
-from fairlead_admitter.decide.wake_state import WakeState
+from fairlead_admitter.decide.wake_state import WakeMemory
 from fairlead_admitter.observe.decision_gate import (
     DecisionGate,
     DecisionOrigin,
@@ -91,7 +91,7 @@ class Planner:
         self._resharded: Rulebook | None = None
         """The policy by which newcomers are in their shards."""
         self._protection = Protection(clock.monotonic)
-        self._wake_state = WakeState(clock.monotonic)
+        self._wake_state = WakeMemory(clock.monotonic)
         self._merged: dict[str, tuple[float, MergedOrder]] = {}
         self._rules: dict[str, tuple[Rulebook, Mapping[str, int], PoolRules]] = {}
         """Rules by which a pool's heads were merged last, by pool, with the rulebook and the capacity that they were

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause
-from fairlead_admitter.decide.wake_state import WakeTrail
+from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.decide.waking import (
     BATCH_SECONDS,
     ORDERED_SECONDS,
@@ -25,7 +25,7 @@ from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.free_quota import FreeQuota
 
 
-def is_short_of_room(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
+def is_short_of_room(trail: PoolWakes, queues: Sequence[QueueState], now: float) -> bool:
     """Whether jobs of the pool park for want of room: none of its queues is short of the frontend's time instead."""
     parks = any(queue.parks for queue in queues)
     return parks and not any(trail.starts_fast(queue.name, now) for queue in queues)
@@ -50,17 +50,17 @@ class Restraint:
 
     def restrain(  # what a plan is made from, and what it comes to
         self,
-        trail: WakeTrail,
+        trail: PoolWakes,
         queues: Sequence[QueueState],
         plan: SteeringPlan,
         window: Sequence[Ranked],
         *,
-        beyond: Callable[[], Sequence[Ranked]],
+        known_order: Callable[[], Sequence[Ranked]],
         class_bands: Sequence[ClassBand],
         decided: Callable[[JobState], int],
         always: bool,
         labels: int | None,
-    ) -> tuple[SteeringPlan, WakeTrail]:
+    ) -> tuple[SteeringPlan, PoolWakes]:
         """The part of a plan that may be written now: while room is free, whoever is written to takes it.
 
         With it what is to be remembered, should it be carried out.
@@ -70,7 +70,7 @@ class Restraint:
             queues: the pool's queues.
             plan: the writes that there are.
             window: the jobs that it was made for, in the wanted order.
-            beyond: the order as far as it is known: asked for where what came free is too little for all of the window, or
+            known_order: the order as far as it is known: asked for where what came free is too little for all of the window, or
                 all of it that fits is woken.
             class_bands: the bands, with the levels that are kept for waking.
             decided: the state-stream sequence that the order of a job's tenant was made from.
@@ -83,7 +83,7 @@ class Restraint:
             trail.free(now)  # there may be more quota than before
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
         room, inputs = self._room(queues), self._wake_inputs(trail, decided)
-        step = next_step(self._candidates(queues, room, inputs, window, beyond), inputs, room.take)
+        step = next_step(self._candidates(queues, room, inputs, window, known_order), inputs, room.take)
         trail.due = step.until
         if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
             whole = self._at_untried_levels(trail, plan, window, class_bands)
@@ -109,12 +109,12 @@ class Restraint:
         room: FreeQuota,
         inputs: WakeInputs,
         window: Sequence[Ranked],
-        beyond: Callable[[], Sequence[Ranked]],
+        known_order: Callable[[], Sequence[Ranked]],
     ) -> list[Ranked]:
         """The jobs of the window that have room. Where all of them are in hand, and for a batch's time, those of the whole order."""
         fitting = self._fitting(queues, room, window)
         if len(in_hand_until(fitting, inputs)) == len(fitting) and inputs.now < inputs.freed + BATCH_SECONDS:
-            return self._fitting(queues, room, beyond())
+            return self._fitting(queues, room, known_order())
         return fitting
 
     def _fitting(
@@ -130,7 +130,7 @@ class Restraint:
             and room.fits(one.job)
         ]
 
-    def _wake_inputs(self, trail: WakeTrail, decided: Callable[[JobState], int]) -> WakeInputs:
+    def _wake_inputs(self, trail: PoolWakes, decided: Callable[[JobState], int]) -> WakeInputs:
         now = self._now
         trail.ended = {
             uid: (job, seq, at)
@@ -148,7 +148,7 @@ class Restraint:
 
     def _wake_writes(  # as `restrain`
         self,
-        trail: WakeTrail,
+        trail: PoolWakes,
         wake: Sequence[Ranked],
         plan: SteeringPlan,
         window: Sequence[Ranked],
@@ -201,7 +201,7 @@ class Restraint:
         )
 
     def _at_untried_levels(
-        self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
+        self, trail: PoolWakes, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
     ) -> SteeringPlan:
         """The plan, with levels at which the frontend tries at once whoever gets them.
 
@@ -253,7 +253,7 @@ class Restraint:
         job_class = self._facts.job_class(uid)
         return next(part for part in class_bands if part.takes(job_class))
 
-    def _refused_at(self, trail: WakeTrail, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
+    def _refused_at(self, trail: PoolWakes, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
         """Whether some job may have been refused at a level since the last batch, or will be: one of those just `given`."""
         used = trail.used
         standing = {level for queued in self._facts.queued(queue).values() for level in queued.waiting}
@@ -261,7 +261,7 @@ class Restraint:
 
 
 def within_budget(plan: SteeringPlan, most: int | None) -> SteeringPlan:
-    """The plan with so many of its levels at most; see `writes_in_time`."""
+    """The plan cut to `most` levels; see `writes_in_time`."""
     return msgspec.structs.replace(plan, writes=writes_in_time(plan.writes, most))
 
 

@@ -27,8 +27,8 @@ PASSED_SECONDS = 0.3
 _LONG_AGO = float("-inf")
 
 
-class WakeTrail:
-    """The trail of one pool."""
+class PoolWakes:
+    """A pool's trail: when something came free, who was woken, and what became of that."""
 
     def __init__(self) -> None:
         self.freed: deque[float] = deque()
@@ -61,9 +61,9 @@ class WakeTrail:
         """The uid of the first job in the order."""
         self.head_since = _LONG_AGO
 
-    def copy(self) -> "WakeTrail":
+    def copy(self) -> "PoolWakes":
         """A copy, which a decision may change."""
-        other = WakeTrail()
+        other = PoolWakes()
         other.freed, other.refused = self.freed.copy(), self.refused.copy()
         other.woken, other.ended, other.used = self.woken.copy(), self.ended.copy(), self.used.copy()
         other.started = {queue: starts.copy() for queue, starts in self.started.items()}
@@ -75,7 +75,7 @@ class WakeTrail:
         other.head, other.head_since = self.head, self.head_since
         return other
 
-    def led_by(self, head: str, now: float) -> "WakeTrail":
+    def led_by(self, head: str, now: float) -> "PoolWakes":
         """The trail, or a copy where another job than before is first in the order now."""
         if self.head == head:
             return self
@@ -111,7 +111,7 @@ class WakeTrail:
         return sorted(queue for queue, at in self.fast.items() if now - at < OUTPACED_SECONDS)
 
     def end(self, job: JobState, before_seq: int, now: float) -> None:
-        """The job gave something back, as it stood up to a sequence of the state stream."""
+        """Notes that the job gave something back, as it stood up to a sequence of the state stream."""
         # Forgotten here, too: a pool in which nobody is woken, and who stands by, make no use of it.
         while self.ended:
             uid, (_, _, at) = next(iter(self.ended.items()))
@@ -146,7 +146,7 @@ class WakeTrail:
             self.pauses += 1
 
     def come_in_time(self) -> None:
-        """A write came to a job that waited."""
+        """Notes that a write came to a job that waited."""
         self.late_in_a_row = self.pauses = 0
 
     def is_paused(self, now: float) -> bool:
@@ -171,14 +171,14 @@ class WakeTrail:
         return now - self.started_at < BATCH_SECONDS
 
     def wake(self, uid: str, now: float) -> None:
-        """The job is woken, or may be tried from now on."""
+        """Notes that the job is woken, or may be tried from now on."""
         self.woken[uid] = now
         self.refused.discard(uid)
         self.due = now + self.tried
 
 
-class WakeState:
-    """The trail of each pool.
+class WakeMemory:
+    """The memory of each pool's trail.
 
     Args:
         clock: monotonic seconds.
@@ -186,13 +186,13 @@ class WakeState:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._pools: dict[str, WakeTrail] = {}
+        self._pools: dict[str, PoolWakes] = {}
 
-    def trail(self, pool: str) -> WakeTrail:
+    def trail(self, pool: str) -> PoolWakes:
         """The pool's trail, to be read and not changed."""
-        return self._pools.setdefault(pool, WakeTrail())
+        return self._pools.setdefault(pool, PoolWakes())
 
-    def remember(self, pool: str, trail: WakeTrail) -> None:
+    def remember(self, pool: str, trail: PoolWakes) -> None:
         """Keeps the pool's trail."""
         self._pools[pool] = trail
 
@@ -210,7 +210,7 @@ class WakeState:
     def note(
         self, pools: Mapping[str, Collection[str]], changes: Iterable[JobChange], before_seq: int
     ) -> None:
-        """Jobs ended or started, or were tried and put aside again.
+        """Takes in jobs that ended or started, or were tried and put aside again.
 
         Args:
             pools: the queues of each.
