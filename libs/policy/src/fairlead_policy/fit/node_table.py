@@ -10,7 +10,7 @@ from fairlead_policy.fit.card_fit import deal_pods, pods_on_cards
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.filters import usable
 from fairlead_policy.fit.packing import Budget, Kind, kind_of, packing_rank, wants_of
-from fairlead_policy.fit.shapes import PODS, FitNode, Gang
+from fairlead_policy.fit.shapes import PODS, FitNode, Gang, PodShape
 from fairlead_policy.hami.admission import MIG, Refusal, barred
 from fairlead_policy.hami.sharing import Chosen
 
@@ -97,13 +97,20 @@ class ZoneNodes:
             if len(asked.vgpus) > 1:
                 self._deal(shape, rows)
             rooms: Ints = np.zeros(len(self.nodes), np.int64)
+            known: dict[int, int] = {}
             for row in rows:
                 if len(asked.vgpus) > 1:
                     rooms[row] = len(self._dealt.get((shape, row), ()))
                 else:
-                    rooms[row] = pods_on_cards(self.nodes[row].cards, asked, asked.count, self.budget)
+                    rooms[row] = self._pods_on(self.nodes[row].cards, asked, known)
             self._on_cards[shape] = rooms
         return self._on_cards[shape]
+
+    def _pods_on(self, cards: tuple[CardState, ...], asked: PodShape, known: dict[int, int]) -> int:
+        """The number of pods that the cards take; nodes that register none may share one tuple of cards."""
+        if id(cards) not in known:
+            known[id(cards)] = pods_on_cards(cards, asked, asked.count, self.budget)
+        return known[id(cards)]
 
     def _deal(self, shape: int, rows: Sequence[int]) -> None:
         """Deal the cards of nodes to pods of several containers, which takes long: until there is room for the whole gang."""

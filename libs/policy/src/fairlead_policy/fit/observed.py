@@ -7,6 +7,7 @@ then stand as cards that one pod each may have.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import msgspec
 
@@ -66,13 +67,12 @@ def fit_question(
     parts = any(one.ask_for_parts for one in asking)
     by_cards = parts or (bool(asking) and any(node.cards for node in here))
     shapes = tuple(pod_shape(one, by_cards=by_cards) for one in pods)
-    with_whole = tuple(map(_with_whole_cards, here)) if by_cards else here
     # A part would fit a card that is made up. Beside parts, whole cards are looked for under HAMi alone, which proves nothing.
-    passed_over = parts and with_whole != here and not all(one.ask_for_parts for one in asking)
+    beside_parts = parts and not all(one.ask_for_parts for one in asking)
     return FitQuestion(
         gang=Gang(shapes=shapes, zone_key=zone_key),
-        nodes=here if parts else with_whole,
-        provable=not passed_over,
+        nodes=tuple(map(_with_whole_cards, here)) if by_cards and not parts else here,
+        provable=not (beside_parts and any(map(_counts_gpus, here))),
     )
 
 
@@ -135,13 +135,20 @@ def less_pods(empty: FitNode, demands: Iterable[Mapping[str, int]], held: Iterab
     return msgspec.structs.replace(empty, free=free, cards=with_use(empty.cards, held))
 
 
+def _counts_gpus(node: FitNode) -> bool:
+    """Whether the node has GPUs free and registers no cards."""
+    return not node.cards and node.free.get(VGPUS, 0) >= _ONE_CARD
+
+
 def _with_whole_cards(node: FitNode) -> FitNode:
     """The node, the free GPUs of one that registers no cards as cards that one pod each may have whole."""
-    free = max(node.free.get(VGPUS, 0), 0) // _ONE_CARD
-    if node.cards or not free:
+    if not _counts_gpus(node):
         return node
-    cards = tuple(
-        CardState(uuid=f"{node.name}/{number}", count=1, memory=1, cores=100, index=number)
-        for number in range(free)
+    return msgspec.structs.replace(node, cards=_whole_cards(node.free[VGPUS] // _ONE_CARD))
+
+
+@cache
+def _whole_cards(number: int) -> tuple[CardState, ...]:
+    return tuple(
+        CardState(uuid=f"whole-{index}", count=1, memory=1, cores=100, index=index) for index in range(number)
     )
-    return msgspec.structs.replace(node, cards=cards)
