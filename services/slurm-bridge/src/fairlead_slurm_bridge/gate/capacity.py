@@ -138,7 +138,7 @@ class CapacityCache:
         answers = []
         refused: set[bytes] = set()
         for ask in asks:
-            form = msgspec.json.encode(ask)
+            form = msgspec.json.encode(msgspec.structs.replace(ask, name=""))
             found = None if form in refused else _placed(ask, nodes.values())
             if isinstance(found, _Promise):
                 nodes[found.pod.node] = _with_promises(nodes[found.pod.node], [found])
