@@ -9,6 +9,7 @@ from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.phrases import what_is_known
 from fairlead_cli.client.tables import queue_view, tenants_view
+from fairlead_cli.client.visible import visible
 from fairlead_cli.console import styled
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
@@ -43,7 +44,7 @@ async def show_queue(
         reply,
         form,
         view=lambda columns: queue_view(
-            reply, tenant=tenant, columns=columns, style=styled, approvals=form == "wide"
+            visible(reply), tenant=tenant, columns=columns, style=styled, approvals=form == "wide"
         ),
         names=(
             _full_name(one.position.scope, one.position.id, one.owner)
@@ -59,7 +60,10 @@ async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None
         reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
     names = dict.fromkeys(one.standing.tenant for pool in reply.pools for one in pool.tenants)
     print_answer(
-        reply, form, view=lambda columns: tenants_view(reply, columns=columns, style=styled), names=names
+        reply,
+        form,
+        view=lambda columns: tenants_view(visible(reply), columns=columns, style=styled),
+        names=names,
     )
 
 
@@ -80,7 +84,7 @@ async def show_explanation(
             reply,
             form,
             view=lambda columns: explain_text(
-                reply, verbose=verbose or form == "wide", columns=columns, style=styled
+                visible(reply), verbose=verbose or form == "wide", columns=columns, style=styled
             ),
             names=(_full_name(one.scope, one.id, one.owner) for one in reply.found),
         )

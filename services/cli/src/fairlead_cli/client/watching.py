@@ -15,6 +15,7 @@ from rich.text import Text
 from fairlead_bus import Bus, Follower
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.live import Throughput, dashboard, positions_that_fit
+from fairlead_cli.client.visible import visible
 from fairlead_cli.console import Style, coloured, output, unstyled, write_line
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_cli.signals import happens
@@ -76,7 +77,7 @@ async def look(bus: Bus, *, positions: int, pool: str | None = None) -> Instance
         queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=positions), QUEUE_REPLY)
     except NoScorerAnswersError:
         return InstanceAnswers()
-    return InstanceAnswers(tenants=tenants, queue=queue)
+    return InstanceAnswers(tenants=visible(tenants), queue=visible(queue))
 
 
 def events(bus: Bus, take: Callable[[AnyEvent], None]) -> AbstractAsyncContextManager[None]:

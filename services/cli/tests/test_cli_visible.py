@@ -1,0 +1,37 @@
+"""Odd names on a terminal: what would move its cursor or colour it is written out, for people alone."""
+
+import msgspec
+
+from fairlead_cli.client.explained import explain_text
+from fairlead_cli.client.visible import visible
+from fairlead_contracts.messages.questions import ExplainReply, Explanation
+from fairlead_testkit.builders import NOON, a_queue_reply, a_tenants_reply
+
+ODD = "red\x1b[31m\nline\ttab\x07\x9b\u202eright"
+SEEN = "red\\x1b[31m line tab\\x07\\x9b\\u202eright"
+
+
+def explained(name: str) -> ExplainReply:
+    found = Explanation(
+        cluster="c1", scope="team-a", id=name, uid="u1", phase="held", queue="main", said=name, reasons=[f"Held: {name}."]
+    )  # fmt: skip
+    return ExplainReply(at=NOON, found=[found])
+
+
+def test_control_characters_are_written_out_and_lines_of_a_text_joined() -> None:
+    seen = visible(explained(ODD))
+    assert seen == explained(SEEN)
+    text = explain_text(seen)
+    assert text.splitlines()[0] == f"team-a/{SEEN} on c1"
+    assert all(letter.isprintable() for letter in text.replace("\n", ""))
+
+
+def test_keys_are_texts_too() -> None:
+    [pool] = a_tenants_reply().pools
+    odd = a_tenants_reply(pools=[msgspec.structs.replace(pool, capacity={ODD: 1})])
+    assert visible(odd).pools[0].capacity == {SEEN: 1}
+
+
+def test_what_is_plain_stays_as_it_is() -> None:
+    for plain in (a_queue_reply(), a_tenants_reply(), explained("ä 名 \U0001f600 \\x1b")):
+        assert visible(plain) == plain
