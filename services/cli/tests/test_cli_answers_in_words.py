@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.phrases import adherence_in_words, ahead_in_words, demand, duration
-from fairlead_cli.client.tables import queue_view
+from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_contracts.messages.questions import (
     Adherence,
     Approval,
@@ -19,7 +19,7 @@ from fairlead_contracts.messages.questions import (
     Steering,
     UnrankedJob,
 )
-from fairlead_testkit.builders import a_queue_reply
+from fairlead_testkit.builders import a_queue_reply, a_tenants_reply
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -169,3 +169,10 @@ def test_durations_and_demands_are_in_words() -> None:
 )
 def test_of_many_tenants_before_a_job_the_first_are_named(tenants: int, told: str) -> None:
     assert ahead_in_words([(f"t{number}", 9 - number) for number in range(tenants)]) == told
+
+
+def test_tenants_that_no_answer_holds_are_counted() -> None:
+    [pool] = a_tenants_reply().pools
+    assert "more tenant" not in tenants_view(a_tenants_reply())
+    shown = tenants_view(a_tenants_reply(pools=[msgspec.structs.replace(pool, more=2)]))
+    assert "… and 2 more tenants, more than an answer holds (--tenant T shows one)" in shown.splitlines()

@@ -7,14 +7,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairlead_bus import RemoteError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
+from fairlead_contracts.messages.questions import (
+    EXPLAIN_REPLY,
+    QUEUE_REPLY,
+    TENANTS_REPLY,
+    ExplainQuestion,
+    PoolQueue,
+    QueueQuestion,
+)
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
-from fairlead_scorer.query.reply_size import queue_payload, that_fit
+from fairlead_scorer.query.reply_size import queue_payload, tenants_payload, that_fit
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue, a_queue_reply
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue, a_queue_reply, a_tenants_reply
 from fairlead_testkit.bus_harness import BusHarness
 
 ODD, PLAIN = 60, 3
@@ -63,6 +71,26 @@ async def test_an_answer_holds_the_first_that_fit_and_no_shard_seems_silent(
         assert found.most == len(found.positions)
 
 
+@pytest.mark.integration
+@pytest.mark.timeout(180)
+async def test_who_explains_several_large_jobs_at_once_is_told_to_name_one(harness: BusHarness) -> None:
+    async def explain(job: str) -> bytes:
+        return await harness.bus.request(
+            subjects.ask("explain"), to_json(ExplainQuestion(job=job)), timeout=30
+        )
+
+    await harness.state(*(a_job("same", scope=f"team-{number}", demand=ASKED) for number in range(8)))
+
+    async def known() -> bool:
+        return len(EXPLAIN_REPLY.decode(await explain("team-7/same")).found) == 1
+
+    await eventually(known)
+    with pytest.raises(
+        RemoteError, match="8 jobs have that name, too much for one answer: name one, as team-"
+    ):
+        await explain("same")
+
+
 def test_an_answer_is_halved_until_it_fits_and_says_how_many_are_left_out() -> None:
     reply = a_queue_reply()
     [pool] = reply.pools
@@ -75,6 +103,16 @@ def test_an_answer_is_halved_until_it_fits_and_says_how_many_are_left_out() -> N
     assert len(cut.positions) == cut.most == held // 4
     assert cut.more == pool.more + held - held // 4
     assert queue_payload(many, len(to_json(many))) == to_json(many)
+
+
+def test_tenants_are_halved_until_they_fit_and_the_others_are_counted() -> None:
+    reply = a_tenants_reply()
+    [pool] = reply.pools
+    many = msgspec.structs.replace(reply, pools=[msgspec.structs.replace(pool, tenants=pool.tenants * 4000)])
+    [cut] = TENANTS_REPLY.decode(tenants_payload(many, len(to_json(many)) // 3)).pools
+    stand = 4000 * len(pool.tenants)
+    assert (len(cut.tenants), cut.more) == (stand // 4, stand - stand // 4)
+    assert tenants_payload(reply) == to_json(reply)
 
 
 def test_the_first_positions_are_kept_whatever_they_take() -> None:

@@ -221,6 +221,8 @@ class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
     divide_by: str | msgspec.UnsetType = msgspec.UNSET
     """Unit of shares: `weight` where the policy divides shares by weights as they stand. Then `entitled` is
     the weight, and tags are multiples of no part. Left out otherwise."""
+    more: int | msgspec.UnsetType = msgspec.UNSET
+    """Number of further tenants, where an answer cannot hold all of them. Left out for none."""
 
 
 class TenantsReply(Message, frozen=True, kw_only=True):

@@ -41,10 +41,11 @@ from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import Quotients, divided_by
 from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
 from fairlead_scorer.query import job_sentences
 from fairlead_scorer.query.concealing import concealed_position
 from fairlead_scorer.query.explaining import Explainer
-from fairlead_scorer.query.reply_size import queue_payload
+from fairlead_scorer.query.reply_size import queue_payload, tenants_payload
 from fairlead_scorer.query.shard_answers import MOST_POSITIONS
 from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies
 from fairlead_scorer.query.steering_view import SteeringView, as_a_tenant_hears
@@ -133,7 +134,7 @@ class Questions:
                     divide_by=divided_by(pool.rules),
                 )
             )
-        return to_json(TenantsReply(at=to_datetime(at), pools=pools))
+        return tenants_payload(TenantsReply(at=to_datetime(at), pools=pools))
 
     async def explain(self, asked: Asked) -> bytes:
         """Answers why a job stands where it stands."""
@@ -147,7 +148,15 @@ class Questions:
         if not found:
             self._known_tenant(tenant)
             near = self._explainer.near(question.job, tenant)
-        return to_json(ExplainReply(at=to_datetime(at), found=found, near=near or UNSET))
+        payload = to_json(ExplainReply(at=to_datetime(at), found=found, near=near or UNSET))
+        if len(payload) > PAYLOAD_LIMIT and len(found) > 1:
+            told = f"{found[0].scope}/{job_name(found[0].id, found[0].owner)}"
+            refuse(
+                "job",
+                question.job,
+                f"{len(found)} jobs have that name, too much for one answer: name one, as {told}",
+            )
+        return payload
 
     async def _order(self, pool: ScoredPool, at: Micros, limit: int) -> PoolQueue:
         wanted = min(limit or MOST_POSITIONS, MOST_POSITIONS)

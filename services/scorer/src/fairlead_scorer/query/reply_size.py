@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.decisions import Position
-from fairlead_contracts.messages.questions import PoolQueue, QueueReply
+from fairlead_contracts.messages.questions import PoolQueue, PoolTenants, QueueReply, TenantsReply
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
 
 
@@ -36,3 +36,19 @@ def _first(pool: PoolQueue, most: int) -> PoolQueue:
     return msgspec.structs.replace(
         pool, positions=pool.positions[:most], more=pool.more + left_out, most=most
     )
+
+
+def tenants_payload(reply: TenantsReply, limit: int = PAYLOAD_LIMIT) -> bytes:
+    """The answer as it is sent: with the first of its tenants where all of them are more than one message holds."""
+    payload = to_json(reply)
+    most = max((len(pool.tenants) for pool in reply.pools), default=0)
+    while len(payload) > limit and most > 1:
+        most //= 2
+        shortened = [_first_tenants(pool, most) for pool in reply.pools]
+        payload = to_json(msgspec.structs.replace(reply, pools=shortened))
+    return payload
+
+
+def _first_tenants(pool: PoolTenants, most: int) -> PoolTenants:
+    more = len(pool.tenants) - most
+    return msgspec.structs.replace(pool, tenants=pool.tenants[:most], more=more) if more > 0 else pool
