@@ -8,7 +8,7 @@ import re
 import msgspec
 
 _AT_ALL = re.compile(rb"\\[bfnrtu]|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\x8e-\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]")
-"""In JSON, whatever the next two may find, and a little more."""
+"""Bytes of JSON without which the other two patterns find nothing in it."""
 _SPACES = re.compile(r"[\t\n\v\f\r\u2028\u2029]")
 _HIDDEN = re.compile(r"[\0-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and those that turn the direction of the text behind them."""
