@@ -106,12 +106,12 @@ class Pace:
             starts.append((self._clock(), jobs))
 
     def reacted(self, seconds: float) -> None:
-        """A level was written so long after what caused it."""
+        """Notes that a level was written so many seconds after what caused it."""
         _forget(self._reactions, self._clock() - REACTIONS_SECONDS)
         self._reactions.append((self._clock(), seconds))
 
     def arrived(self, *, in_time: int, late: int, took: Sequence[float]) -> None:
-        """Counts levels.
+        """Counts levels that arrived, in time or too late.
 
         Args:
             in_time: number of levels that reached jobs that waited.

@@ -49,7 +49,7 @@ class SubmissionCheck:
         return self._check(submission) or submission
 
     def refused_creation(self, submission: Submission, outcome: Creation) -> SubmissionRefusal:
-        """The frontend has another job of that name, or no place for this one."""
+        """The refusal of a submission for which the frontend has another job of that name, or no queue."""
         sender = Sender(submission.tenant, submission.id)
         if outcome is Creation.CONFLICT:
             error = FieldError(
@@ -59,11 +59,11 @@ class SubmissionCheck:
         return _refusal(sender, self._no_queue(submission), "queue")
 
     def refused_for_now(self, submission: Submission, objection: LimitExceeded) -> SubmissionRefusal:
-        """A refusal because there is too much of its tenant, or of all."""
+        """The refusal of a submission because there is too much of its tenant, or of all."""
         return _refusal(Sender(submission.tenant, submission.id), objection.error, objection.label)
 
     def refused_by_frontend(self, submission: Submission, error: FrontendRefusedError) -> SubmissionRefusal:
-        """The frontend will not take the job, for a reason of its own."""
+        """The refusal of a job that the frontend will not take, for a reason of its own."""
         sender = Sender(submission.tenant, submission.id)
         if isinstance(error, JobRefusedError):
             return _refusal(sender, error.problem, _label(error.problem, submission.demand))

@@ -23,7 +23,7 @@ class SaidFlags:
 
 
 NO_MORE = SaidFlags()
-"""The word alone."""
+"""The flags of an operator who gives none."""
 
 OfPool = Annotated[str | None, Parameter(help="Only this pool; all of them unless given.")]
 SteerOutput = Annotated[

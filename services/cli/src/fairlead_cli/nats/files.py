@@ -65,7 +65,7 @@ def read_stated(directory: Path) -> DirectorySource | None:
 
 
 def grown(base: AccountLayout, more: AccountLayout) -> AccountLayout:
-    """The layout with what it has not yet.
+    """The base layout with the names that it lacks of the other; the base's number of connections stays.
 
     Raises:
         InputError: a name is none, or is asked for twice.
@@ -88,7 +88,7 @@ def grown(base: AccountLayout, more: AccountLayout) -> AccountLayout:
 
 
 class NatsDirectory:
-    """The files. Seeds are for their owner's eyes alone; the directory of the users, too."""
+    """The files of `fairlead nats config`. Seeds are for their owner's eyes alone; the directory of the users, too."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()

@@ -12,7 +12,7 @@ type _Key = tuple[str, ...]
 
 
 def without_effect(document: PolicyDocument) -> Iterator[str]:
-    """A sentence each."""
+    """Sentences on what of a policy has no effect."""
     if document.class_mode == "strict" and document.class_weights:
         yield "class_weights have no effect with class_mode strict: every job of a class goes before the next class's"
     yield from _shadowed(document)
