@@ -1,21 +1,29 @@
 """`order --levels` on a snapshot and the admitter plan the same writes from the same facts."""
 
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_admitter.decide.deciding import PoolPlan, decide
+from fairlead_admitter.decide.planner import Planner
+from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.steering import SteeringPlan, steer
+from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_contracts.frontend.capabilities import SHIPPED, SLURM, Capabilities, TieRule
-from fairlead_contracts.messages.decisions import Position
-from fairlead_contracts.messages.state import JobState, QueueState, State, subject_of
-from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument, Tenant
+from fairlead_contracts.messages.decisions import Basis, Position
+from fairlead_contracts.messages.members import Holding, MemberLease
+from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of
+from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument, Reserve, Tenant
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
@@ -26,13 +34,30 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.levels import PlannedLevels, plan_snapshot_levels, steering_of, window_of
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_testkit.builders import NOW, a_class, a_job, a_pool, a_queue
+from fairlead_policy.snapshot.reserve import PaperReservation, in_reserved_order, reserve_snapshot
+from fairlead_runtime.metrics import Metrics
+from fairlead_testkit.builders import (
+    NOW,
+    a_class,
+    a_decision,
+    a_job,
+    a_pool,
+    a_queue,
+    a_queue_heads,
+)
+from fairlead_testkit.starting_order import in_starting_order
 
+GPU = "nvidia.com/gpu"
+CARD = 1000
+"""A card in base units."""
 SECOND = 1_000_000
+POOL = "c1/gpu"
 CLASSES = ["urgent", "approved", "normal"]
 BASES = [0, 0, 1500, 3000, 700, -50, 9000]
 """Levels of the classes, and of priority classes that are none of the policy's."""
 TEAMS = ("team-a", "team-b")
+BELOW_ALL = -1000
+"""A level that no writer gives."""
 
 
 class ClusterOnPaper:
@@ -63,9 +88,8 @@ class ClusterOnPaper:
             assert job is not None
             window.append(Ranked(rank, position, job))
         class_bands = class_bands_by(self.rulebook.document, queues, self.facts.classes)
-        sealed = any(queue.able.ties is TieRule.CHANCE for queue in queues)
         names = [queue.name for queue in queues]
-        return steer(window, self.facts, names, Expectations(), class_bands, sealed=sealed)
+        return steer(window, self.facts, names, Expectations(), class_bands)
 
     def write(self, writes: Iterable[tuple[str, int]]) -> None:
         """The levels stand."""
@@ -79,6 +103,72 @@ class ClusterOnPaper:
     def levels(self) -> dict[str, int]:
         """Levels of the jobs that wait, by uid."""
         return {job.uid: job.level for job in self.facts.queued_jobs()}
+
+
+class LeadingAdmitter:
+    """The planner of an admitter, in whose only pool one scorer decided an order.
+
+    Levels are only decided here (`dry_run`): that asks for no leave, of which paper knows nothing.
+
+    Args:
+        cluster: what it steers.
+        positions: the order, of one queue.
+    """
+
+    def __init__(self, cluster: ClusterOnPaper, positions: Sequence[Position]) -> None:
+        self.facts, self.policy, self.gate = cluster.facts, PolicyView(), DecisionGate()
+        self.policy.enact(cluster.rulebook)
+        [queue] = self.facts.queues
+        heads = a_queue_heads(
+            cluster="c1",
+            queue=queue,
+            waiting=len(positions),
+            positions=[*positions[: cluster.rulebook.document.window]],
+        )
+        basis = Basis(policy=1, capacity=self.facts.pools["gpu"].capacity)
+        self.gate.accept(a_decision(pool=POOL, owner="s", epoch=1, basis=basis, queue_heads=[heads]))
+        self._now = 0.0
+        self._clock = TurnClock(lambda: self._now, lambda: NOW + round(self._now * SECOND))
+        self._planner = Planner(
+            self,
+            Expectations(self._clock.monotonic),
+            reserving=Reservations(
+                ReservationRecord(Metrics("admitter"), "c1"), self.facts.job, writable=lambda: True
+            ),
+            clock=self._clock,
+            cpu_wait=lambda: 0.0,
+            tick=1.0,
+            dry_run=True,
+        )
+        self._planner.lead(1)
+
+    def holders(self) -> Holders:
+        """Holders: one scorer holds all."""
+        holdings = [Holding(pool=POOL, shards=[0], current=True)]
+        return Holders([MemberLease(role="scorer", replica="s", renewed=NOW, holdings=holdings)])
+
+    def turn(self, *, after: float = 0.0) -> PoolPlan:
+        """Its plan so many seconds later."""
+        self._now += after
+        self._clock.look()
+        plan = decide(self._planner.view(POOL, frozenset(self.facts.queues)))
+        self._planner.remember(POOL, plan.after)
+        return plan
+
+
+def reserved_on_paper(snapshot: Snapshot) -> tuple[PlannedLevels, PaperReservation]:
+    """The levels on paper and the promise, as `fairlead order --levels` plans them."""
+    [pool] = order_snapshot(snapshot)
+    found = reserve_snapshot(snapshot, pool)
+    assert found is not None
+    plan = plan_snapshot_levels(
+        in_reserved_order(pool, found),
+        snapshot.jobs,
+        snapshot.policy.window,
+        steering_of(snapshot, pool.name),
+        reservation=found,
+    )
+    return plan, found
 
 
 def on_paper(snapshot: Snapshot) -> tuple[PlannedLevels, list[Position]]:
@@ -274,3 +364,116 @@ def test_jobs_of_one_second_in_two_queues_of_kueue_are_kept_apart_by_a_level() -
         assert [position.uid for position in window] == [job.uid for job in jobs]
         assert [uid for uid, _ in paper.writes] == [job.uid for job in jobs][:levels]
         assert paper.writes == in_pairs(cluster.admitters_plan(window))
+
+
+def some_reserved_cluster(dice: random.Random, count: int, *, running: int) -> ClusterOnPaper:
+    """A strict pool of eight cards, so many of which run until in an hour; nothing waits that fits beside them."""
+    window = dice.choice([max(1, count), dice.randint(1, 6)])
+    document = msgspec.structs.replace(
+        some_document(dice),
+        mode="reserve",
+        reserve=Reserve(reaction_seconds=10, grace_seconds=30),
+        window=window,
+        shards=1,
+    )
+    queue = some_queues(dice)[0]
+    # As on paper, all of the policy's window is labelled.
+    able = msgspec.structs.replace(queue.able, labelled_ahead=count)
+    queue = msgspec.structs.replace(queue, capabilities=able)
+    stated: list[State] = [a_pool(capacity={GPU: 8 * CARD}, reservable=True), queue]
+    values = dice.choice([{}, {"urgent": 3000, "approved": 1500}])
+    known = [a_class(name=name, value=value) for name, value in values.items()]
+    holds = a_job(
+        "holds",
+        queue=queue.name,
+        demand={GPU: running * CARD},
+        phase=Phase.RUNNING,
+        started=NOW,
+        ends_by=NOW + 3600 * SECOND,
+    )
+    least = 9 - running
+    # One that asks for more than the pool has fills a position of a decision, and none on paper.
+    most = 9 if count <= window else 8
+    jobs = [
+        msgspec.structs.replace(
+            some_job(dice, number, [queue]), demand={GPU: dice.choice([least, least, 8, most]) * CARD}
+        )
+        for number in range(count)
+    ]
+    return ClusterOnPaper(document, [*stated, *known, holds, *jobs])
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 10))
+def test_the_levels_of_a_reserved_pool_on_paper_are_those_that_the_admitter_decides(
+    dice: random.Random, count: int
+) -> None:
+    cluster = some_reserved_cluster(dice, count, running=dice.randint(1, 8))
+    stood = cluster.levels()
+    cluster.write((uid, BELOW_ALL) for uid in stood)
+    [pool] = order_snapshot(cluster.snapshot())
+    admitter = LeadingAdmitter(cluster, pool.positions)
+    admitter.turn()  # it remembers from here on that nobody was promised a start
+    cluster.write(stood.items())
+    paper, found = reserved_on_paper(cluster.snapshot())
+    assert not found.why_not
+    assert not found.passing, "who passes is decided later"
+    passes = []
+    while (plan := admitter.turn()).steering.writes:
+        passes.append(in_pairs(plan.steering))
+        cluster.write(passes[-1])
+        assert len(passes) < 2 * count + 2
+    if plan.withholding.why:
+        assert paper.withheld
+        return
+    if len(passes) == 1:
+        assert sorted(paper.writes) == sorted(passes[0])
+    assert paper.levels == cluster.levels()
+    again, _ = reserved_on_paper(cluster.snapshot())
+    assert again.writes == []
+
+
+def a_reserved_cluster(*jobs: JobState, running: int) -> ClusterOnPaper:
+    document = PolicyDocument(
+        tenants=[Tenant(name="team-a")],
+        mode="reserve",
+        reserve=Reserve(reaction_seconds=10, grace_seconds=30),
+        shards=1,
+    )
+    until = NOW + 3600 * SECOND
+    holds = a_job("holds", demand={GPU: running * CARD}, phase=Phase.RUNNING, started=NOW, ends_by=until)
+    return ClusterOnPaper(
+        document, [a_pool(capacity={GPU: 8 * CARD}, reservable=True), a_queue(), holds, *jobs]
+    )
+
+
+def test_the_first_jobs_of_a_reserved_pool_get_a_level_although_they_stand_right_by_their_age() -> None:
+    """Whoever comes next shall come behind them, whatever its queue time says."""
+    jobs = [
+        a_job(f"{at}", demand={GPU: 4 * CARD}, submitted=NOW - 9 + at, queue_time=NOW + at * SECOND)
+        for at in range(2)
+    ]
+    cluster = a_reserved_cluster(*jobs, running=8)
+    [pool] = order_snapshot(cluster.snapshot())
+    paper, _ = reserved_on_paper(cluster.snapshot())
+    assert [uid for uid, _ in paper.writes] == [job.uid for job in jobs]
+    assert paper.writes == in_pairs(LeadingAdmitter(cluster, pool.positions).turn().steering)
+
+
+def test_who_passes_on_paper_stands_where_the_admitter_puts_it_a_reaction_later() -> None:
+    gang = a_job("gang", demand={GPU: 8 * CARD}, submitted=NOW - 9, queue_time=NOW)
+    waits = a_job("waits", demand={GPU: 2 * CARD}, submitted=NOW - 8, queue_time=NOW + SECOND)
+    small = a_job(
+        "small", demand={GPU: 2 * CARD}, submitted=NOW - 7, queue_time=NOW + 2 * SECOND, run_limit=60 * SECOND
+    )
+    large = a_job("large", demand={GPU: 9 * CARD}, submitted=NOW - 6, queue_time=NOW + 3 * SECOND)
+    cluster = a_reserved_cluster(gang, waits, small, large, running=6)
+    [pool] = order_snapshot(cluster.snapshot())
+    paper, found = reserved_on_paper(cluster.snapshot())
+    assert (found.head, found.passing, found.aside) == (gang.uid, (small.uid,), (large.uid,))
+    admitter = LeadingAdmitter(cluster, pool.positions)
+    for after in (0, 0.1, 10):
+        cluster.write(in_pairs(admitter.turn(after=after).steering))
+    order = [small.uid, gang.uid, waits.uid, large.uid]
+    assert [job.uid for job in in_starting_order(cluster.facts.queued_jobs())] == order
+    assert sorted(paper.levels, key=lambda uid: (-paper.levels[uid], order.index(uid))) == order
+    assert paper.levels[large.uid] == cluster.levels()[large.uid] == 0, "it gets no level"

@@ -70,7 +70,7 @@ class Play:
         window, decided = planner.arrange(line, known, 2, self.now)
         assert planner.arrange(line, known, 2, self.now) == (window, decided)  # deciding changes nothing
         self.reserving.remember("gpu", decided)
-        plan = steer(window, self.facts, ["main"], self.expectations, class_bands, sealed=True)
+        plan = steer(window, self.facts, ["main"], self.expectations, class_bands, reserved=True)
         if write:
             self._carry_out(plan)
         return self.record.take_news()

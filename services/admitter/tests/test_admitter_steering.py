@@ -54,10 +54,10 @@ class LaggingFrontend:
         job = self.truth[uid]
         self.truth[uid] = msgspec.structs.replace(job, rev=job.rev + 1, **changes)
 
-    def plan(self, wanted: Sequence[str], size: int = 100, *, sealed: bool = False) -> SteeringPlan:
+    def plan(self, wanted: Sequence[str], size: int = 100, *, reserved: bool = False) -> SteeringPlan:
         positions = [a_position(uid=uid) for uid in wanted]
         window = self.window(positions, size)
-        return steer(window, self.facts, ["main"], self.expectations, ONE_BAND, sealed=sealed)
+        return steer(window, self.facts, ["main"], self.expectations, ONE_BAND, reserved=reserved)
 
     def window(
         self, positions: Sequence[Position], size: int, waiting: int = 0, most: int = 0
@@ -119,7 +119,7 @@ def test_held_jobs_lose_their_levels_in_the_same_order_in_every_process() -> Non
     for uid in held:
         cluster.set(uid, phase=Phase.HELD, level=7)
     cluster.show()
-    plan = cluster.plan(cluster.order(), sealed=True)
+    plan = cluster.plan(cluster.order(), reserved=True)
     lowered = [write.job.uid for write in plan.writes if write.job.uid in held]
     assert lowered == sorted(held), "sets have another order in each process"
 

@@ -66,7 +66,7 @@ class SteeredPool:
         heads = self._order.at(now).queue_heads(most).get(JobQueue(_CLUSTER, self._queue.name), [])
         candidates = [Candidate(self._queue.name, self._waiting[position.uid]) for position in heads]
         waiting = {self._queue.name: len(self._waiting)}
-        window = take_window(candidates, waiting, Extent(least=most, most=most))
+        window = take_window(candidates, waiting, Extent.whole(most))
         return self._write(window.jobs)
 
     def order(self, now: Micros) -> list[Position]:
@@ -99,7 +99,9 @@ class SteeredPool:
         first = self._unlabelled.first_outside(inside)
         if first is not None:
             outside.append(self._waiting[first])
-        plan = plan_class_bands(self._class_bands, _InLine(window, outside, self._tie))
+        queued = _InLine(window, outside, self._tie)
+        # No simulated pool states that it is `reservable`: nobody promises starts in it.
+        plan = plan_class_bands(self._class_bands, queued, [self._queue.able], reserved=False)
         return [self._label(self._waiting[change.uid], change.level) for change in plan.changes]
 
     def _label(self, job: SimJob, level: int) -> SetLevel:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import msgspec
 
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_policy.levels.class_bands import ClassBand, ClassBandChanges, in_safe_order
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.levels.ties import Tie
@@ -68,8 +69,9 @@ class ClassBandPlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_class_bands(
     class_bands: Sequence[ClassBand],
     queued: FrontendQueue,
+    able: Iterable[Capabilities],
     *,
-    sealed: bool = False,
+    reserved: bool,
     plan: PlanLevels = plan_levels,
 ) -> ClassBandPlan:
     """The fewest writes after which the frontend follows the window.
@@ -77,10 +79,11 @@ def plan_class_bands(
     Args:
         class_bands: the bands, highest first; each queued job belongs to one.
         queued: the jobs.
-        sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
-            So does who is let go: held jobs lose the levels that they got while they waited.
+        able: capabilities of the queues' frontends.
+        reserved: whether starts are promised there.
         plan: `plan_levels`, or what remembers it.
     """
+    sealed = _is_sealed(able, reserved=reserved)
     parts: list[ClassBandChanges[LevelChange]] = []
     kept = dropped = 0
     for class_band in class_bands:
@@ -104,6 +107,15 @@ def plan_class_bands(
             )
         )
     return ClassBandPlan(changes=in_safe_order(parts), kept=kept, dropped=dropped)
+
+
+def _is_sealed(able: Iterable[Capabilities], *, reserved: bool) -> bool:
+    """Whether the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
+
+    So does who is let go: held jobs lose the levels that they got while they waited. A promise needs that, and so does an
+    order among jobs of which nobody can tell who stands first at equal levels.
+    """
+    return reserved or any(one.ties is TieRule.CHANCE for one in able)
 
 
 def _settled(job: LabelledJob, class_band: ClassBand) -> LabelledJob:

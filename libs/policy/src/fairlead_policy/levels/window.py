@@ -1,9 +1,11 @@
 """The window: the heads of a pool's queues in one frontend, as far as they are labelled. Live and on paper."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 
 import msgspec
+
+from fairlead_contracts.frontend.capabilities import Capabilities
 
 
 class Extent(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +21,34 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
     room: Mapping[str, int] = {}
     """Amounts that the end of one running job can free, by resource, base units: jobs that fit into them may
     start together, before anybody can react."""
+
+    @classmethod
+    def whole(cls, most: int) -> "Extent":
+        """All that is known of each queue: on paper, in simulated runs, and where starts are promised among it."""
+        return cls(least=most, most=most)
+
+    @classmethod
+    def of_next(
+        cls,
+        starts: int,
+        most: int,
+        able: Collection[Capabilities],
+        *,
+        across_queues: bool = False,
+        room: Mapping[str, int] | None = None,
+    ) -> "Extent":
+        """The positions that may start before anybody reacts again, and as many as the frontends want labelled ahead.
+
+        Args:
+            starts: number of positions that may start.
+            most: the policy's `window`.
+            able: capabilities of the queues' frontends.
+            across_queues: as in the extent.
+            room: as in the extent; None for none.
+        """
+        ahead = max(one.labelled_ahead for one in able)
+        least = max(starts, min(most, ahead))
+        return cls(least=least, across_queues=across_queues, most=most, room=room or {})
 
 
 class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):

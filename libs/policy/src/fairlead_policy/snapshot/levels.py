@@ -1,7 +1,8 @@
 """The levels that the order of a snapshot takes: what admitters would write from the same facts.
 
 Each frontend of each cluster is steered by itself, by the class bands that its queues and the policy give; the same ones
-as an admitter's. On paper everything is written at once: what an admitter leaves to its next passes is in the plan.
+as an admitter's. On paper everything is written at once: what an admitter leaves to its next passes is in the plan. Where
+starts are promised, it is by the promise on paper; what was promised before, a snapshot does not say.
 """
 
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.frontend.capabilities import Capabilities, TieRule, shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQueue
@@ -20,6 +21,7 @@ from fairlead_policy.levels.ties import Tie, tie_of, tied_within
 from fairlead_policy.levels.window import Candidate, Extent, take_window
 from fairlead_policy.levels.withholding import why_crossed, why_preempting
 from fairlead_policy.snapshot.ordering import OrderedPool
+from fairlead_policy.snapshot.reserve import PaperReservation
 
 _PLAIN_QUEUE = QueueState(cluster="", epoch=0, rev=0, name="", pool="", frontend="")
 PLAIN_BAND = Band(
@@ -93,17 +95,22 @@ def plan_snapshot_levels(
     jobs: Iterable[SnapshotJob],
     window: int,
     steering: Mapping[SteeredFrontend, PaperSteering] | None = None,
+    *,
     never: Collection[str] = (),
+    reservation: PaperReservation | None = None,
 ) -> PlannedLevels:
     """The fewest writes after which the frontends of the pool follow its order.
 
     Args:
-        pool: the pool in order.
+        pool: the pool in order, as its reservation wants it.
         jobs: waiting jobs; those of other pools are passed over.
         window: number of jobs at the head of each queue that are labelled.
         steering: the levels that each frontend takes; plain ones where it is not in there.
         never: uids of jobs that can never run. They take no position in the window and stand behind it.
+        reservation: the promise that the pool's head has; None where the policy wants none.
     """
+    reserved = reservation is not None and not reservation.why_not
+    last = {*never, *(reservation.last if reservation is not None else ())}
     waiting = {job.uid: job for job in jobs if job.pool == pool.name}
     steered: dict[SteeredFrontend, list[SnapshotJob]] = {}
     for positioned in pool.jobs():
@@ -119,13 +126,12 @@ def plan_snapshot_levels(
         if how.why_none:
             withheld[where] = how.why_none
             continue
-        able = [job for job in ordered if job.uid not in never] if never else ordered
+        able = [job for job in ordered if job.uid not in last] if last else ordered
         count = window_of(able, window)
-        behind = able[count:] + [job for job in ordered if job.uid in never] if never else able[count:]
+        behind = able[count:] + [job for job in ordered if job.uid in last] if last else able[count:]
         ties = _PaperTies(how.able, where[1])
-        plan = plan_class_bands(
-            how.class_bands, _OnPaper(able[:count], behind, levels, ties), sealed=ties.by_chance
-        )
+        queued = _OnPaper(able[:count], behind, levels, ties)
+        plan = plan_class_bands(how.class_bands, queued, how.able.values(), reserved=reserved)
         writes += [(change.uid, change.level) for change in plan.changes]
         dropped += plan.dropped
     return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped, withheld=withheld)
@@ -137,8 +143,6 @@ class _PaperTies:
     def __init__(self, able: Mapping[str, Capabilities], frontend: str) -> None:
         self._able = able
         self._by_name = shipped_capabilities(frontend)
-        self.by_chance = any(one.ties is TieRule.CHANCE for one in able.values())
-        """Whether nobody outside can tell who stands first among equals."""
 
     def labelled(self, job: SnapshotJob) -> LabelledJob:
         """The job as a plan takes it."""
@@ -204,4 +208,4 @@ def window_of(ordered: Sequence[SnapshotJob], size: int) -> int:
     """The number of these jobs, all of one frontend, that are labelled: see `take_window`."""
     waiting = Counter(job.queue for job in ordered)
     candidates = (Candidate(job.queue, job) for job in ordered)
-    return len(take_window(candidates, waiting, Extent(least=size, most=size)).jobs)
+    return len(take_window(candidates, waiting, Extent.whole(size)).jobs)

@@ -40,7 +40,6 @@ from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, Unsettled
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
@@ -230,7 +229,7 @@ class _Following:
             self._known.expectations,
             without_wake_levels(class_bands) if waking else class_bands,
             newcomers=self._known.newcomers.undecided(decided),
-            sealed=reserved or any(queue.able.ties is TieRule.CHANCE for queue in queues),
+            reserved=reserved,
         )
         if waking:
             plan, trail = Restraint(facts, self._known.expectations, view.now).restrain(
@@ -238,7 +237,7 @@ class _Following:
                 queues,
                 plan,
                 window,
-                known_order=lambda: self._take_window(heads, rulebook, Extent(least=most, most=most)),
+                known_order=lambda: self._take_window(heads, rulebook, Extent.whole(most)),
                 class_bands=class_bands,
                 decided=lambda job: decided[rulebook.shard_of(rulebook.tenant_of(job))],
                 always=rulebook.document.wake == "always",
@@ -255,16 +254,17 @@ class _Following:
     def _window(self, heads: PoolHeads, rulebook: Rulebook, *, waking: bool) -> tuple[list[Ranked], bool]:
         """The jobs to label, in the wanted order, and whether starts are promised among them."""
         view, most = self._view, rulebook.document.window
-        ahead = max(queue.able.labelled_ahead for queue in view.queues)
-        labelled = max(self._known.pace.size(view.pool, most, woken=waking), min(most, ahead))
+        starts = self._known.pace.size(view.pool, most, woken=waking)
+        able = [queue.able for queue in view.queues]
         reserved = self._reserved_line(rulebook)
         if reserved is None:
             room = self._known.facts.running.largest(view.names)
-            extent = Extent(least=labelled, across_queues=waking, most=most, room=room)
+            extent = Extent.of_next(starts, most, able, across_queues=waking, room=room)
             return self._take_window(heads, rulebook, extent), False
         planner, line = reserved
         # All that may pass is looked at; not all of it is labelled.
-        whole = self._take_window(heads, rulebook, Extent(least=most, most=most))
+        whole = self._take_window(heads, rulebook, Extent.whole(most))
+        labelled = Extent.of_next(starts, most, able).least
         window, reserving = planner.arrange(line, whole, more=labelled, now=view.wall)
         self._remember(reserving=reserving)
         return window, True

@@ -105,7 +105,7 @@ def steer(
     class_bands: Sequence[ClassBand],
     *,
     newcomers: Collection[str] = (),
-    sealed: bool = False,
+    reserved: bool = False,
 ) -> SteeringPlan:
     """The writes that make the cluster follow the window.
 
@@ -116,11 +116,12 @@ def steer(
         expectations: writes that aren't seen yet.
         class_bands: the bands, highest first; each job of the queues belongs to one.
         newcomers: uids of jobs that no decision has ordered yet: nothing is lifted over these, nor are they lowered.
-        sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
-            So does who is let go: held jobs lose the levels that they got while they waited.
+        reserved: whether starts are promised among the window.
     """
-    queued = _Queued(facts, list(queues), expectations, window, newcomers=newcomers, sealed=sealed)
-    plan = plan_class_bands(class_bands, queued, sealed=sealed, plan=_planned)
+    names = list(queues)
+    queued = _Queued(facts, names, expectations, window, newcomers=newcomers)
+    able = [facts.queues[name].able for name in names]
+    plan = plan_class_bands(class_bands, queued, able, reserved=reserved, plan=_planned)
     return SteeringPlan(
         writes=[queued.write(change) for change in plan.changes],
         kept=plan.kept,
@@ -213,9 +214,9 @@ class _Queued:
         window: Sequence[Ranked],
         *,
         newcomers: Collection[str],
-        sealed: bool,
     ) -> None:
         self._facts = facts
+        self._queues = queues
         self._expectations = expectations
         # A level would have the frontend try in vain whom no flavor takes.
         tried = [ranked for ranked in window if not ranked.job.flavorless]
@@ -233,13 +234,6 @@ class _Queued:
             if (job := facts.job(uid)) and job.phase is Phase.WAITING and job.queue in names
         }
         """Waiting jobs of the queues whose newest level the state doesn't show yet."""
-        self._held = [
-            job
-            for queue in (queues if sealed else ())
-            for job in _maybe_moved(facts, queue, expectations)
-            if job.phase is Phase.HELD
-        ]
-        """Held jobs that carry a level, where the window is sealed."""
         self._covered = self._inside.keys() | self._pending.keys()
         self._uncounted = self._covered | {ranked.job.uid for ranked in window} | set(newcomers)
         """Uids of jobs that no plan has to care for beside those that it names."""
@@ -273,7 +267,7 @@ class _Queued:
 
     def lifted_held(self, class_band: ClassBand) -> Iterator[str]:
         """The uids of held jobs that stand above the class band's default level, within the band."""
-        for job in self._held:
+        for job in self._held():
             level = self._expectations.level_of(job)
             lifted = level > class_band.band.default and not class_band.out_of_band(level)
             if lifted and self._belongs(job.uid, class_band) and not self._expectations.leaves_alone(job):
@@ -336,6 +330,13 @@ class _Queued:
         for job in self._pending_outside(class_band):
             if class_band.out_of_band(self._expectations.level_of(job)):
                 yield job.uid
+
+    def _held(self) -> Iterator[JobState]:
+        """The held jobs that carry a level, or may."""
+        for queue in self._queues:
+            for job in _maybe_moved(self._facts, queue, self._expectations):
+                if job.phase is Phase.HELD:
+                    yield job
 
     def _pending_outside(self, class_band: ClassBand) -> Iterator[JobState]:
         for uid, job in self._pending.items():

@@ -50,7 +50,9 @@ def order(snapshot: Snapshot, *, levels: bool = False) -> list[PlannedPool]:
 
 def _with_levels(snapshot: Snapshot, planned: PlannedPool, never: frozenset[str]) -> PlannedPool:
     steering, window = steering_of(snapshot, planned.pool.name), snapshot.policy.window
-    plan = plan_snapshot_levels(planned.pool, snapshot.jobs, window, steering, never=never)
+    plan = plan_snapshot_levels(
+        planned.pool, snapshot.jobs, window, steering, never=never, reservation=planned.reservation
+    )
     return msgspec.structs.replace(planned, plan=plan)
 
 
