@@ -13,7 +13,6 @@ from fairlead_admitter.decide.waking import (
     TRIED_SECONDS,
     WakeInputs,
     WakeStep,
-    neighbours,
     next_step,
     planning_band,
     wake_level,
@@ -168,10 +167,3 @@ def test_plans_leave_levels_free_for_waking(width: int) -> None:
     band = planning_band(Band(default=0, lowest=1, highest=width))
     assert (band.default, band.lowest) == (0, 1)
     assert width // 8 * 7 <= band.highest < width
-
-
-def test_neighbours_are_those_of_the_arrangement_that_shall_be() -> None:
-    arranged = [("a", 900), ("b", 500), ("c", 700), ("d", 300)]
-    assert neighbours("c", arranged, BAND) == (300, 500)
-    assert neighbours("a", arranged, BAND) == (700, 1001)
-    assert neighbours("d", arranged, BAND) == (0, 500)

@@ -1,6 +1,6 @@
 """Restraint of plans while room is free: who is woken now, and what waits. Pure; see `waking`."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -11,13 +11,12 @@ from fairlead_admitter.decide.waking import (
     ORDERED_SECONDS,
     WakeInputs,
     in_hand_until,
-    neighbours,
     next_step,
     planning_band,
-    untried_level,
     wake_level,
 )
 from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.decide.window_levels import NeighbourLevels, WindowLevels, at_untried_levels
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, QueueState
@@ -85,9 +84,9 @@ class Restraint:
         room, inputs = self._room(queues), self._wake_inputs(trail, decided)
         step = next_step(self._candidates(queues, room, inputs, window, known_order), inputs, room.take)
         trail.due = step.until
+        levels = WindowLevels(self._facts, self._expectations, window, class_bands, trail.used)
         if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
-            whole = self._at_untried_levels(trail, plan, window, class_bands)
-            writes = self._wake_writes(trail, wake, whole, window, class_bands, always=always)
+            writes = self._wake_writes(wake, at_untried_levels(plan, levels), levels, always=always)
             for write in writes:
                 trail.wake(write.job.uid, now)
             if writes:
@@ -96,7 +95,7 @@ class Restraint:
             # Nothing wakes them but the batch, and nobody else may come before.
             trail.due = inputs.freed + BATCH_SECONDS
         if step.everything or (trail.due is not None and trail.due <= now):
-            return within_budget(self._at_untried_levels(trail, plan, window, class_bands), labels), trail
+            return within_budget(at_untried_levels(plan, levels), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
 
     def _room(self, queues: Sequence[QueueState]) -> FreeQuota:
@@ -146,22 +145,15 @@ class Restraint:
             tried=trail.tried,
         )
 
-    def _wake_writes(  # as `restrain`
-        self,
-        trail: PoolWakes,
-        wake: Sequence[Ranked],
-        plan: SteeringPlan,
-        window: Sequence[Ranked],
-        class_bands: Sequence[ClassBand],
-        *,
-        always: bool,
+    def _wake_writes(
+        self, wake: Sequence[Ranked], plan: SteeringPlan, levels: WindowLevels, *, always: bool
     ) -> list[LevelWrite]:
         """The writes that wake jobs, in the wanted order; none behind one that nothing wakes."""
         planned = {write.job.uid: write for write in plan.writes}
         found: list[LevelWrite] = []
         for woken in wake:
-            refused = self._refused_at(trail, woken.job.queue, {write.level for write in found})
-            write = self._wake_write(woken, planned, window, class_bands, refused)
+            refused = levels.refused_at(woken.job.queue, {write.level for write in found})
+            write = self._wake_write(woken, planned, levels, refused)
             if write is None or (write.cause is WriteCause.WAKE and not always):
                 break
             planned[woken.job.uid] = write
@@ -172,19 +164,18 @@ class Restraint:
         self,
         woken: Ranked,
         planned: Mapping[str, LevelWrite],
-        window: Sequence[Ranked],
-        class_bands: Sequence[ClassBand],
+        levels: WindowLevels,
         refused: Callable[[int], bool],
     ) -> LevelWrite | None:
         """The write that wakes a job: the planned one where it does, else one to a level of its own; None for none."""
         write = planned.get(woken.job.uid)
         if write is not None and not refused(write.level):
             return write
-        class_band = self._class_band_of(woken.job.uid, class_bands)
-        arranged = self._window_with_levels(planned, window, class_band)
-        if woken.job.uid not in {uid for uid, _ in arranged}:
+        class_band = levels.class_band_of(woken.job.uid)
+        arranged = levels.arranged(planned, class_band)
+        if not levels.inside(woken.job.uid):
             arranged.append((woken.job.uid, class_band.band.default))  # from beyond the window
-        behind, before = neighbours(woken.job.uid, arranged, class_band.band)
+        behind, before = NeighbourLevels(arranged).around(woken.job.uid, class_band.band)
         standing = self._expectations.level_of(woken.job)
         level = wake_level(standing, behind=behind, before=before, band=class_band.band, refused=refused)
         if level is None:
@@ -199,65 +190,6 @@ class Restraint:
             cause=WriteCause.WAKE,
             drifted=self._expectations.drifted(woken.job.uid),
         )
-
-    def _at_untried_levels(
-        self, trail: PoolWakes, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
-    ) -> SteeringPlan:
-        """The plan, with levels at which the frontend tries at once whoever gets them.
-
-        Kueue notes on a Workload why it does not fit when it first tries it, by a call that takes longer than all else
-        of its batch together. What comes free during that call goes to whoever the batch tries next. So nobody of the
-        window shall be tried there first.
-        """
-        planned = {write.job.uid: write for write in plan.writes}
-        inside = {one.job.uid for one in window}
-        given = set[int]()
-        for write in plan.writes:
-            uid = write.job.uid
-            if uid not in inside or write.cause is not WriteCause.HEADS:
-                continue
-            class_band = self._class_band_of(uid, class_bands)
-            band = planning_band(class_band.band)
-            refused = self._refused_at(trail, write.job.queue, given)
-            if write.level > band.default and refused(write.level):
-                arranged = self._window_with_levels(planned, window, class_band)
-                outside = self._levels_outside(write.job.queue, planned, inside, class_band)
-                behind, before = neighbours(uid, arranged, band, others=outside)
-                level = untried_level(write.level, behind=behind, before=before, refused=refused)
-                planned[uid] = msgspec.structs.replace(write, level=level)
-            given.add(planned[uid].level)
-        return msgspec.structs.replace(plan, writes=list(planned.values()))
-
-    def _levels_outside(
-        self, queue: str, planned: Mapping[str, LevelWrite], inside: Collection[str], class_band: ClassBand
-    ) -> list[int]:
-        """The levels at which jobs of the class band stand, or will, that are not in the window."""
-        found = []
-        for uid in self._facts.moved(queue):
-            job = self._facts.job(uid)
-            if job is not None and uid not in inside and class_band.takes(self._facts.job_class(uid)):
-                found.append(planned[uid].level if uid in planned else self._expectations.level_of(job))
-        return found
-
-    def _window_with_levels(
-        self, planned: Mapping[str, LevelWrite], window: Sequence[Ranked], class_band: ClassBand
-    ) -> list[tuple[str, int]]:
-        """The class band's jobs of the window in the wanted order, with the levels that they shall have."""
-        inside = [one.job for one in window if class_band.takes(self._facts.job_class(one.job.uid))]
-        return [
-            (job.uid, planned[job.uid].level if job.uid in planned else self._expectations.level_of(job))
-            for job in inside
-        ]
-
-    def _class_band_of(self, uid: str, class_bands: Sequence[ClassBand]) -> ClassBand:
-        job_class = self._facts.job_class(uid)
-        return next(part for part in class_bands if part.takes(job_class))
-
-    def _refused_at(self, trail: PoolWakes, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
-        """Whether some job may have been refused at a level since the last batch, or will be: one of those just `given`."""
-        used = trail.used
-        standing = {level for queued in self._facts.queued(queue).values() for level in queued.waiting}
-        return lambda level: level in used or level in standing or level in given
 
 
 def within_budget(plan: SteeringPlan, most: int | None) -> SteeringPlan:

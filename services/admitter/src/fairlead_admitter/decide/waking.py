@@ -182,20 +182,3 @@ def untried_level(wanted: int, *, behind: int, before: int, refused: Callable[[i
             if behind < level < before and not refused(level):
                 return level
     return wanted
-
-
-def neighbours(
-    uid: str, arranged: Sequence[tuple[str, int]], band: Band, *, others: Collection[int] = ()
-) -> tuple[int, int]:
-    """The highest level behind a job and the lowest one before it, as they will stand.
-
-    Args:
-        uid: the job's.
-        arranged: the jobs of its band's window in the wanted order, with the levels that they shall have.
-        band: theirs.
-        others: levels of jobs behind the window.
-    """
-    at = next(number for number, (other, _) in enumerate(arranged) if other == uid)
-    behind = [level for _, level in arranged[at + 1 :]]
-    before = [level for _, level in arranged[:at]]
-    return max([band.default, *behind, *others]), min(before, default=band.highest + 1)
