@@ -6,14 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.merged_order import MergedOrder
+from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import PoolHeads
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import HOUR
 from fairlead_contracts.messages.decisions import Position
+from fairlead_contracts.messages.state import subject_of
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
+from fairlead_policy.levels.window import Extent
 from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_testkit.builders import NOW, a_basis, a_decision, a_position, a_queue_heads
+from fairlead_testkit.builders import NOW, a_basis, a_decision, a_job, a_position, a_queue_heads
 
 
 def rules_of(cap_hours: float | None) -> PoolRules:
@@ -39,16 +43,22 @@ def shard_positions(dice: random.Random, shard: int, rules: PoolRules) -> list[P
     return merge_positions([positions], rules, NOW - HOUR)
 
 
+def some_heads(dice: random.Random, cap_hours: float | None) -> tuple[PoolHeads, PoolRules]:
+    """The heads of five shards, and the rules by which they are merged."""
+    rules = rules_of(cap_hours)
+    parts = [shard_positions(dice, shard, rules) for shard in range(5)]
+    decisions = tuple(
+        a_decision(shard=shard, queue_heads=[a_queue_heads(positions=part, waiting=len(part))])
+        for shard, part in enumerate(parts)
+    )
+    return PoolHeads(basis=a_basis(), decisions=decisions), rules
+
+
 @given(st.randoms(use_true_random=False), st.integers(1, 20), st.sampled_from([None, 2.0, 100.0]))
 def test_every_beginning_is_exact_and_the_last_one_is_whole(
     dice: random.Random, size: int, cap_hours: float | None
 ) -> None:
-    rules = rules_of(cap_hours)
-    decisions = tuple(
-        a_decision(shard=shard, queue_heads=[a_queue_heads(positions=shard_positions(dice, shard, rules))])
-        for shard in range(5)
-    )
-    heads = PoolHeads(basis=a_basis(), decisions=decisions)
+    heads, rules = some_heads(dice, cap_hours)
     whole = merge_positions([positions for _, positions in heads.parts()], rules, NOW)
     merged = MergedOrder(heads, rules, NOW, size)
     beginning = merged.beginning
@@ -57,3 +67,29 @@ def test_every_beginning_is_exact_and_the_last_one_is_whole(
         beginning = merged.deepen()
     assert beginning.positions == whole
     assert {position.uid for position in whole} == set(beginning.origins)
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 100), st.integers(0, 3))
+def test_a_window_is_the_same_however_deep_others_have_looked_before(
+    dice: random.Random, size: int, deeper: int
+) -> None:
+    heads, rules = some_heads(dice, None)
+    extent = Extent(least=size, most=2 * size)
+    facts = ClusterFacts("c1")
+    jobs = [
+        a_job(one.uid, uid=one.uid, scope=one.scope) for _, positions in heads.parts() for one in positions
+    ]
+    facts.apply({subject_of(job): job for job in jobs})
+    merged = MergedOrder(heads, rules, NOW, size=1)
+    first = window_of(merged, heads, facts, extent)
+    for _ in range(deeper):
+        merged.deepen()
+    assert window_of(merged, heads, facts, extent) == first
+
+
+def window_of(merged: MergedOrder, heads: PoolHeads, facts: ClusterFacts, extent: Extent) -> list[Ranked]:
+    """The window, as deep as it is needed."""
+    window = take_heads(merged.beginning, heads.waiting("c1"), facts, extent)
+    while not window.closed:
+        window = take_heads(merged.deepen(), heads.waiting("c1"), facts, extent)
+    return window.jobs

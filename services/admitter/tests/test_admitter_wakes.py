@@ -279,6 +279,18 @@ def test_after_the_batch_everything_is_written_whoever_has_room() -> None:
     assert "j09" in uids(parking.turn(["j09", *wanted]))
 
 
+def test_asking_when_something_is_due_changes_nothing_and_a_turn_takes_it_up() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=2)
+    parking.turn(parking.waiting())
+    parking.end("j00")
+    parking.turn(parking.waiting())
+    for seconds in (TRIED_SECONDS, 0.0):
+        assert [parking.wake_state.wake_in() for _ in range(2)] == pytest.approx([seconds] * 2)
+        parking.wake_state.take_up_due()
+        parking.now += TRIED_SECONDS + 0.001
+    assert parking.wake_state.wake_in() is None
+
+
 def test_the_order_that_follows_from_an_end_is_waited_for_but_not_long() -> None:
     parking = Parking(a_parking_queue(2), runs=2, waits=2)
     parking.turn(parking.waiting())

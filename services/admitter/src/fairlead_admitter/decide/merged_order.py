@@ -26,7 +26,10 @@ class MergedHeads(msgspec.Struct, frozen=True):
 
 
 class MergedOrder:
-    """The merge of one pool's heads at one instant.
+    """The merge of one pool's heads at one instant: one value, of which no more is worked out than was asked for.
+
+    What is worked out is a cache, and it only grows: each beginning is a prefix of the whole merge. So a window that closes
+    by its own rule is the same from any beginning that reaches so far, and who asks does not show in what others get.
 
     Args:
         heads: the decisions, of one basis.
@@ -48,7 +51,7 @@ class MergedOrder:
         self.beginning = self._merge()
 
     def deepen(self) -> MergedHeads:
-        """Merge further, and give the longer beginning."""
+        """The beginning, worked out further than before."""
         self._depth *= _DEEPER
         self.beginning = self._merge()
         return self.beginning

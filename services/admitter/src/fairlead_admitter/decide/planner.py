@@ -127,7 +127,8 @@ class Planner:
         self._reservations.lead(epoch)
 
     def note(self, seen: Observation, pools: Mapping[str, frozenset[str]]) -> None:
-        """Takes in what was seen to happen."""
+        """Takes in what was seen to happen, as a turn begins."""
+        self._wake_state.take_up_due()
         self._protection.note(seen.jobs)
         if seen.news:
             self._wake_state.note(pools, seen.jobs, seen.before_seq)
@@ -243,7 +244,8 @@ class Planner:
     def merged(self, pool: str, heads: PoolHeads, rulebook: Rulebook) -> MergedOrder:
         """The order of a pool's heads at this instant, made once for all who ask in a turn.
 
-        Past the aging cap it moves by time alone, so it is kept for a tick then.
+        It is kept as long as its heads are the same: then another one would be equal, whoever asks first. Past the aging
+        cap it moves by time alone; there it is kept for a tick, as an order of so short a time ago is good enough.
         """
         now = self._clock.monotonic()
         made, known = self._merged.get(pool, (0.0, None))

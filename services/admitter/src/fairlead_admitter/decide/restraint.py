@@ -8,7 +8,6 @@ from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCau
 from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.decide.waking import (
     BATCH_SECONDS,
-    ORDERED_SECONDS,
     WakeInputs,
     in_hand_until,
     next_step,
@@ -77,13 +76,12 @@ class Restraint:
             labels: number of levels that may go to jobs that have no room now; None for any number.
         """
         now, trail = self._now, trail.copy()
-        if list(trail.queues) != list(queues):
-            trail.queues = queues
-            trail.free(now)  # there may be more quota than before
+        trail.take_in(queues, now)
+        trail.forget_ordered(decided, now)
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
-        room, inputs = self._room(queues), self._wake_inputs(trail, decided)
+        room, inputs = self._room(queues), self._wake_inputs(trail)
         step = next_step(self._candidates(queues, room, inputs, window, known_order), inputs, room.take)
-        trail.due = step.until
+        trail.wait_until(step.until)
         levels = WindowLevels(self._facts, self._expectations, window, class_bands, trail.used)
         if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
             writes = self._wake_writes(wake, at_untried_levels(plan, levels), levels, always=always)
@@ -93,7 +91,7 @@ class Restraint:
                 return msgspec.structs.replace(plan, writes=writes), trail
         if step.wake:
             # Nothing wakes them but the batch, and nobody else may come before.
-            trail.due = inputs.freed + BATCH_SECONDS
+            trail.wait_until(inputs.freed + BATCH_SECONDS)
         if step.everything or (trail.due is not None and trail.due <= now):
             return within_budget(at_untried_levels(plan, levels), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
@@ -129,15 +127,9 @@ class Restraint:
             and room.fits(one.job)
         ]
 
-    def _wake_inputs(self, trail: PoolWakes, decided: Callable[[JobState], int]) -> WakeInputs:
-        now = self._now
-        trail.ended = {
-            uid: (job, seq, at)
-            for uid, (job, seq, at) in trail.ended.items()
-            if now - at < ORDERED_SECONDS and decided(job) <= seq
-        }
+    def _wake_inputs(self, trail: PoolWakes) -> WakeInputs:
         return WakeInputs(
-            now=now,
+            now=self._now,
             freed=max(trail.freed),
             ordered=not trail.ended,
             woken=trail.woken,

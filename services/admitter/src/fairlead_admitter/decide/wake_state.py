@@ -47,6 +47,7 @@ class PoolWakes:
         """Instants, by queue, at which it last started more than `MOST_A_SECOND`."""
         self.queues: Sequence[QueueState] = ()
         self.due: float | None = None
+        """Monotonic second at which to look again although nothing happens; None for none."""
         self.late_in_a_row = 0
         """Writes in a row to jobs that waited no more when they arrived."""
         self.pauses = 0
@@ -121,6 +122,29 @@ class PoolWakes:
         self.ended.pop(job.uid, None)  # the newest stands last
         self.ended[job.uid] = (job, before_seq, now)
         self.free(now)
+
+    def take_in(self, queues: Sequence[QueueState], now: float) -> None:
+        """Takes in the pool's queues as they are stated now: where they changed, there may be more quota than before."""
+        if list(self.queues) != list(queues):
+            self.queues = queues
+            self.free(now)
+
+    def forget_ordered(self, decided: Callable[[JobState], int], now: float) -> None:
+        """Forgets the ends that the order knows of, and those that it was waited for long enough.
+
+        Args:
+            decided: the state-stream sequence that the order of a job's tenant was made from.
+            now: monotonic seconds.
+        """
+        self.ended = {
+            uid: (job, seq, at)
+            for uid, (job, seq, at) in self.ended.items()
+            if now - at < ORDERED_SECONDS and decided(job) <= seq
+        }
+
+    def wait_until(self, due: float | None) -> None:
+        """Notes when to look again although nothing happens; None for never."""
+        self.due = due
 
     def free(self, now: float) -> None:
         """Forgets who was tried: they may fit now. A wake-up that is under way is not repeated."""
@@ -198,6 +222,13 @@ class WakeMemory:
 
     # --- what happened
 
+    def take_up_due(self) -> None:
+        """Forgets what is due by now: the turn that begins finds what follows."""
+        now = self._clock()
+        for trail in self._pools.values():
+            if trail.due is not None and trail.due <= now:
+                trail.wait_until(None)
+
     def keep(self, pools: Collection[str]) -> None:
         """Forgets all pools but these."""
         for pool in self._pools.keys() - set(pools):
@@ -267,14 +298,8 @@ class WakeMemory:
 
     def wake_in(self) -> float | None:
         """Seconds until something is due although nothing happens; None where nothing is."""
-        now, due = self._clock(), list[float]()
-        for trail in self._pools.values():
-            if trail.due is not None:
-                due.append(max(0.0, trail.due - now))
-                trail.due = (
-                    trail.due if trail.due > now else None
-                )  # said once: the next turn finds what follows
-        return min(due, default=None)
+        due = [trail.due for trail in self._pools.values() if trail.due is not None]
+        return max(0.0, min(due) - self._clock()) if due else None
 
 
 def _gave_back(before: JobState, after: JobState | None) -> bool:
