@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import HOUR
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import subject_of
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
-from fairlead_policy.levels.window import Extent
+from fairlead_policy.levels.window import WindowSize
 from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
@@ -74,22 +74,24 @@ def test_a_window_is_the_same_however_deep_others_have_looked_before(
     dice: random.Random, size: int, deeper: int
 ) -> None:
     heads, rules = some_heads(dice, None)
-    extent = Extent(least=size, most=2 * size)
+    window_size = WindowSize(least=size, most=2 * size)
     facts = ClusterFacts("c1")
     jobs = [
         a_job(one.uid, uid=one.uid, scope=one.scope) for _, positions in heads.parts() for one in positions
     ]
     facts.apply({subject_of(job): job for job in jobs})
     merged = MergedOrder(heads, rules, NOW, size=1)
-    first = window_of(merged, heads, facts, extent)
+    first = window_of(merged, heads, facts, window_size)
     for _ in range(deeper):
         merged.deepen()
-    assert window_of(merged, heads, facts, extent) == first
+    assert window_of(merged, heads, facts, window_size) == first
 
 
-def window_of(merged: MergedOrder, heads: PoolHeads, facts: ClusterFacts, extent: Extent) -> list[Ranked]:
+def window_of(
+    merged: MergedOrder, heads: PoolHeads, facts: ClusterFacts, window_size: WindowSize
+) -> list[Ranked]:
     """The window, as deep as it is needed."""
-    window = take_heads(merged.beginning, heads.waiting("c1"), facts, extent)
+    window = take_heads(merged.beginning, heads.waiting("c1"), facts, window_size)
     while not window.closed:
-        window = take_heads(merged.deepen(), heads.waiting("c1"), facts, extent)
+        window = take_heads(merged.deepen(), heads.waiting("c1"), facts, window_size)
     return window.jobs

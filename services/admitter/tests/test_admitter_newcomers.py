@@ -13,7 +13,7 @@ from fairlead_admitter.observe.running_sizes import RunningSizes
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
-from fairlead_policy.levels.window import Extent, Window
+from fairlead_policy.levels.window import Window, WindowSize
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
 
 CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=1000))]
@@ -75,11 +75,11 @@ def test_who_starts_or_goes_is_no_newcomer_and_who_only_changes_does_not_become_
     assert newcomers.undecided([12]) == {"team-a/back"}
 
 
-def window_of(jobs: list[JobState], waiting: int, extent: Extent) -> Window[Ranked]:
+def window_of(jobs: list[JobState], waiting: int, window_size: WindowSize) -> Window[Ranked]:
     positions = [a_position(uid=job.uid) for job in jobs]
     origins = {job.uid: DecisionOrigin(a_decision(), a_queue_heads()) for job in jobs}
     return take_heads(
-        MergedHeads(positions, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent
+        MergedHeads(positions, origins, whole=True), {"main": waiting}, facts_with(*jobs), window_size
     )
 
 
@@ -91,13 +91,13 @@ def test_a_window_holds_what_may_start_together_when_one_job_ends() -> None:
     jobs = [a_job(f"j{number:02}", demand=cards(1)) for number in range(20)]
 
     def size(least: int, most: int, room: int) -> int:
-        return len(window_of(jobs, 100, Extent(least=least, most=most, room=cards(room))).jobs)
+        return len(window_of(jobs, 100, WindowSize(least=least, most=most, room=cards(room))).jobs)
 
     assert size(4, 16, 3) == 4
-    assert len(window_of(jobs, 100, Extent(least=4, most=16)).jobs) == 4
+    assert len(window_of(jobs, 100, WindowSize(least=4, most=16)).jobs) == 4
     assert size(4, 16, 8) == 8
     assert size(4, 16, 50) == 16
-    assert len(window_of(jobs, 20, Extent(least=30, most=30)).jobs) == 20
+    assert len(window_of(jobs, 20, WindowSize(least=30, most=30)).jobs) == 20
 
 
 def test_a_window_over_several_queues_holds_positions_of_each_or_of_all_together() -> None:
@@ -107,8 +107,8 @@ def test_a_window_over_several_queues_holds_positions_of_each_or_of_all_together
     heads = MergedHeads(positions, origins, whole=True)
 
     def size(waiting: int, *, across: bool) -> int:
-        extent = Extent(least=2, across_queues=across, most=16)
-        return len(take_heads(heads, dict.fromkeys("xyz", waiting), facts_with(*jobs), extent).jobs)
+        window_size = WindowSize(least=2, across_queues=across, most=16)
+        return len(take_heads(heads, dict.fromkeys("xyz", waiting), facts_with(*jobs), window_size).jobs)
 
     assert size(9, across=False) == 4, "the first queue of which two are known"
     assert size(9, across=True) == 2
@@ -118,12 +118,12 @@ def test_a_window_over_several_queues_holds_positions_of_each_or_of_all_together
 def test_what_no_single_end_makes_room_for_does_not_hide_those_that_can_start() -> None:
     gangs = [a_job(f"gang-{number}", demand=cards(32)) for number in range(5)]
     small = [a_job(f"small-{number}", demand=cards(1)) for number in range(20)]
-    window = window_of([*gangs, *small], 100, Extent(least=4, most=16, room=cards(1)))
+    window = window_of([*gangs, *small], 100, WindowSize(least=4, most=16, room=cards(1)))
     assert [ranked.job.id for ranked in window.jobs] == [
         *(f"gang-{number}" for number in range(5)),
         *(f"small-{number}" for number in range(4)),
     ]
-    assert len(window_of([*gangs, *small], 100, Extent(least=4, most=6, room=cards(1))).jobs) == 6
+    assert len(window_of([*gangs, *small], 100, WindowSize(least=4, most=6, room=cards(1))).jobs) == 6
 
 
 def test_the_largest_end_is_the_most_of_each_resource_that_one_running_job_holds() -> None:

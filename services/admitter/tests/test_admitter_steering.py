@@ -18,7 +18,7 @@ from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand, common_band
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
-from fairlead_policy.levels.window import Extent
+from fairlead_policy.levels.window import WindowSize
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
 from fairlead_testkit.starting_order import in_starting_order
 
@@ -66,7 +66,10 @@ class LaggingFrontend:
         origins = {position.uid: DecisionOrigin(decision, a_queue_heads()) for position in positions}
         beginning = MergedHeads(list(positions), origins, whole=True)
         return take_heads(
-            beginning, {"main": waiting or len(positions)}, self.facts, Extent(least=size, most=most or size)
+            beginning,
+            {"main": waiting or len(positions)},
+            self.facts,
+            WindowSize(least=size, most=most or size),
         ).jobs
 
     def apply(self, plan: SteeringPlan, most: int = 10**9) -> None:
@@ -236,7 +239,9 @@ def test_the_window_ends_where_positions_of_a_queue_may_be_missing() -> None:
     merged = [a_position(uid="elsewhere"), *positions]
 
     def taken(waiting: dict[str, int]) -> list[str]:
-        window = take_heads(MergedHeads(merged, origins, whole=True), waiting, facts, Extent(least=2, most=2))
+        window = take_heads(
+            MergedHeads(merged, origins, whole=True), waiting, facts, WindowSize(least=2, most=2)
+        )
         return [ranked.job.id for ranked in window.jobs]
 
     # p has more than its two positions: its third one may belong before q's second.

@@ -15,7 +15,7 @@ from fairlead_policy.levels.class_band_plan import plan_class_bands
 from fairlead_policy.levels.class_bands import ClassBand, class_bands_by
 from fairlead_policy.levels.plan import LabelledJob
 from fairlead_policy.levels.ties import Tie, TieIndex, tie_of
-from fairlead_policy.levels.window import Candidate, Extent, take_window
+from fairlead_policy.levels.window import Candidate, WindowSize, take_window
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue
 from fairlead_policy.rules.rulebook import Rulebook
@@ -66,7 +66,7 @@ class SteeredPool:
         heads = self._order.at(now).queue_heads(most).get(JobQueue(_CLUSTER, self._queue.name), [])
         candidates = [Candidate(self._queue.name, self._waiting[position.uid]) for position in heads]
         waiting = {self._queue.name: len(self._waiting)}
-        window = take_window(candidates, waiting, Extent.whole(most))
+        window = take_window(candidates, waiting, WindowSize.whole(most))
         return self._write(window.jobs)
 
     def order(self, now: Micros) -> list[Position]:

@@ -8,7 +8,7 @@ import msgspec
 from fairlead_contracts.frontend.capabilities import Capabilities
 
 
-class Extent(msgspec.Struct, frozen=True, kw_only=True):
+class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a window."""
 
     least: int
@@ -23,7 +23,7 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
     start together, before anybody can react."""
 
     @classmethod
-    def whole(cls, most: int) -> "Extent":
+    def whole(cls, most: int) -> "WindowSize":
         """All that is known of each queue: on paper, in simulated runs, and where starts are promised among it."""
         return cls(least=most, most=most)
 
@@ -36,15 +36,15 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
         *,
         across_queues: bool = False,
         room: Mapping[str, int] | None = None,
-    ) -> "Extent":
+    ) -> "WindowSize":
         """The positions that may start before anybody reacts again, and as many as the frontends want labelled ahead.
 
         Args:
             starts: number of positions that may start.
             most: the policy's `window`.
             able: capabilities of the queues' frontends.
-            across_queues: as in the extent.
-            room: as in the extent; None for none.
+            across_queues: as in the window size.
+            room: as in the window size; None for none.
         """
         ahead = max(one.labelled_ahead for one in able)
         least = max(starts, min(most, ahead))
@@ -73,7 +73,7 @@ class Window[J](msgspec.Struct, frozen=True):
 
 
 def take_window[J, Q: Hashable](
-    candidates: Iterable[Candidate[J, Q]], waiting: Mapping[Q, int], extent: Extent
+    candidates: Iterable[Candidate[J, Q]], waiting: Mapping[Q, int], window_size: WindowSize
 ) -> Window[J]:
     """The positions that are labelled: the heads of the pool's queues, as far as they are known without gaps.
 
@@ -90,7 +90,7 @@ def take_window[J, Q: Hashable](
     Args:
         candidates: the positions in the wanted order.
         waiting: number of waiting jobs in each queue, without those that stand apart.
-        extent: the size of the window.
+        window_size: the size of the window.
     """
     taken: list[J] = []
     seen = dict.fromkeys(waiting, 0)
@@ -100,7 +100,7 @@ def take_window[J, Q: Hashable](
         queue = one.queue
         if one.job is not None:
             taken.append(one.job)
-            if one.counts and (not extent.room or _fits(one.demand, extent.room)):
+            if one.counts and (not window_size.room or _fits(one.demand, window_size.room)):
                 counted[queue] += 1
                 for resource, amount in one.demand.items():
                     together[resource] = together.get(resource, 0) + amount
@@ -108,9 +108,9 @@ def take_window[J, Q: Hashable](
             continue
         seen[queue] += 1
         more = waiting[queue] > seen[queue]
-        enough = counted.total() if extent.across_queues else counted[queue]
-        ends = enough >= extent.least and not _fits(together, extent.room, strictly=True)
-        if (ends and extent.across_queues) or (more and (ends or seen[queue] >= extent.most)):
+        enough = counted.total() if window_size.across_queues else counted[queue]
+        ends = enough >= window_size.least and not _fits(together, window_size.room, strictly=True)
+        if (ends and window_size.across_queues) or (more and (ends or seen[queue] >= window_size.most)):
             return Window(taken, closed=True)
     return Window(taken, closed=False)
 

@@ -18,7 +18,7 @@ from fairlead_policy.levels.class_band_plan import plan_class_bands
 from fairlead_policy.levels.class_bands import ClassBand, class_bands_by
 from fairlead_policy.levels.plan import Band, LabelledJob
 from fairlead_policy.levels.ties import Tie, tie_of, tied_within
-from fairlead_policy.levels.window import Candidate, Extent, take_window
+from fairlead_policy.levels.window import Candidate, WindowSize, take_window
 from fairlead_policy.levels.withholding import why_crossed, why_preempting
 from fairlead_policy.snapshot.ordering import OrderedPool
 from fairlead_policy.snapshot.reserve import PaperReservation
@@ -208,4 +208,4 @@ def window_of(ordered: Sequence[SnapshotJob], size: int) -> int:
     """The number of these jobs, all of one frontend, that are labelled: see `take_window`."""
     waiting = Counter(job.queue for job in ordered)
     candidates = (Candidate(job.queue, job) for job in ordered)
-    return len(take_window(candidates, waiting, Extent.whole(size)).jobs)
+    return len(take_window(candidates, waiting, WindowSize.whole(size)).jobs)

@@ -43,7 +43,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
-from fairlead_policy.levels.window import Extent
+from fairlead_policy.levels.window import WindowSize
 from fairlead_policy.levels.withholding import LevelFate, Withholding, may_preempt
 from fairlead_policy.rules.rulebook import Rulebook
 
@@ -237,7 +237,7 @@ class _Following:
                 queues,
                 plan,
                 window,
-                known_order=lambda: self._take_window(heads, rulebook, Extent.whole(most)),
+                known_order=lambda: self._take_window(heads, rulebook, WindowSize.whole(most)),
                 class_bands=class_bands,
                 decided=lambda job: decided[rulebook.shard_of(rulebook.tenant_of(job))],
                 always=rulebook.document.wake == "always",
@@ -259,12 +259,12 @@ class _Following:
         reserved = self._reserved_line(rulebook)
         if reserved is None:
             room = self._known.facts.running.largest(view.names)
-            extent = Extent.of_next(starts, most, able, across_queues=waking, room=room)
-            return self._take_window(heads, rulebook, extent), False
+            window_size = WindowSize.of_next(starts, most, able, across_queues=waking, room=room)
+            return self._take_window(heads, rulebook, window_size), False
         planner, line = reserved
         # All that may pass is looked at; not all of it is labelled.
-        whole = self._take_window(heads, rulebook, Extent.whole(most))
-        labelled = Extent.of_next(starts, most, able).least
+        whole = self._take_window(heads, rulebook, WindowSize.whole(most))
+        labelled = WindowSize.of_next(starts, most, able).least
         window, reserving = planner.arrange(line, whole, more=labelled, now=view.wall)
         self._remember(reserving=reserving)
         return window, True
@@ -288,12 +288,12 @@ class _Following:
         self._remember(lifted=tuple(lifted))
         return writes
 
-    def _take_window(self, heads: PoolHeads, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
+    def _take_window(self, heads: PoolHeads, rulebook: Rulebook, window_size: WindowSize) -> list[Ranked]:
         facts, left_alone = self._known.facts, self._known.expectations.leaves_alone
         merged, waiting = self._view.merged(heads, rulebook), heads.waiting(facts.cluster)
-        window = take_heads(merged.beginning, waiting, facts, extent, left_alone=left_alone)
+        window = take_heads(merged.beginning, waiting, facts, window_size, left_alone=left_alone)
         while not window.closed:
-            window = take_heads(merged.deepen(), waiting, facts, extent, left_alone=left_alone)
+            window = take_heads(merged.deepen(), waiting, facts, window_size, left_alone=left_alone)
         return window.jobs
 
     def _reserved_line(self, rulebook: Rulebook) -> tuple[ReservePlanner, ReservedQueue] | None:

@@ -8,7 +8,7 @@ from fairlead_admitter.decide.merged_order import MergedHeads
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.levels.window import Candidate, Extent, Window, take_window
+from fairlead_policy.levels.window import Candidate, Window, WindowSize, take_window
 
 
 class Ranked(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ def take_heads(
     beginning: MergedHeads,
     waiting: Mapping[str, int],
     facts: ClusterFacts,
-    extent: Extent,
+    window_size: WindowSize,
     *,
     left_alone: Callable[[JobState], bool] = lambda _: False,
 ) -> Window[Ranked]:
@@ -34,10 +34,10 @@ def take_heads(
         beginning: beginning of the pool's merged heads, of all clusters.
         waiting: number of jobs that wait in each of this cluster's queues, as the decisions say.
         facts: facts of this cluster.
-        extent: tells how far the window goes.
+        window_size: tells how far the window goes.
         left_alone: whether nothing is written to a job now: it does not count, as one that no flavor takes.
     """
-    window = take_window(_candidates(beginning, facts, left_alone), waiting, extent)
+    window = take_window(_candidates(beginning, facts, left_alone), waiting, window_size)
     return window if window.closed else Window(window.jobs, closed=beginning.whole)
 
 
