@@ -4,7 +4,7 @@ Bodies are not checked here beyond what publishing needs: the service checks the
 counts.
 """
 
-import io
+import codecs
 import math
 import secrets
 import sys
@@ -51,11 +51,13 @@ def read_file(path: Path) -> Iterator[object]:
         InputError: it cannot be read or parsed.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        written = path.read_bytes()
+        text = written.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
     if path.suffix in _LINES:
-        yield from read_lines(text, name=str(path))
+        del text  # as large again
+        yield from read_lines(written, name=str(path))
         return
     for found in _parse(text, name=str(path), is_json=path.suffix == ".json"):
         yield from found if isinstance(found, list) else [found]
@@ -65,16 +67,17 @@ def read_standard_input() -> Iterator[object]:
     """The jobs of standard input, which are JSON lines; see read_lines."""
     name = "standard input"
     try:
-        text = sys.stdin.buffer.read().decode("utf-8-sig")
+        written = sys.stdin.buffer.read()
+        written.decode()
     except UnicodeDecodeError as error:
         raise unreadable(name, error) from error
-    yield from read_lines(text, name=name)
+    yield from read_lines(written, name=name)
 
 
 def _parse(text: str, *, name: str, is_json: bool) -> list[object]:
     """The documents of a text: of JSON, else of YAML, which may hold several."""
     try:
-        return [_json(text)]
+        return [_json(text.encode())]
     except DocumentError as error:
         raise InputError(f"{name}: {error}") from error
     except JsonError as error:
@@ -94,14 +97,14 @@ def _parse(text: str, *, name: str, is_json: bool) -> list[object]:
     return [document for document in found.documents if document is not None]
 
 
-def read_lines(text: str, *, name: str) -> Iterator[object]:
+def read_lines(written: bytes, *, name: str) -> Iterator[object]:
     """The jobs of JSON lines; blank ones are skipped.
 
     Raises:
         InputError: a line is not JSON.
     """
-    # Not `splitlines`: it ends lines at letters that may stand within a text of JSON.
-    for above, line in enumerate(io.StringIO(text, newline=None)):
+    # Bytes have the ends of lines alone that JSON has: those of text are letters of a JSON string, too (U+2028).
+    for above, line in enumerate(written.removeprefix(codecs.BOM_UTF8).splitlines()):
         if not line.strip():
             continue
         try:
@@ -112,7 +115,7 @@ def read_lines(text: str, *, name: str) -> Iterator[object]:
             raise InputError(f"{name} is not JSON: {error}") from error
 
 
-def _json(text: str, *, above: int = 0) -> object:
+def _json(text: bytes, *, above: int = 0) -> object:
     """The values of a JSON text.
 
     Args:
@@ -124,13 +127,13 @@ def _json(text: str, *, above: int = 0) -> object:
         DocumentError: a key is given twice, or a number is none.
     """
     try:
-        found, problems = parse_json(text.encode())
+        found, problems = parse_json(text)
     except JsonError:
         if not above:
             raise
-        return _json("\n" * above + text)  # once more, so that it is told where in the file
+        return _json(b"\n" * above + text)  # once more, so that it is told where in the file
     if problems:
-        raise DocumentError(with_json_places(problems, ("\n" * above + text).encode()))
+        raise DocumentError(with_json_places(problems, b"\n" * above + text))
     return found
 
 
