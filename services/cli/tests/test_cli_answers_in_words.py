@@ -157,6 +157,8 @@ def test_durations_and_demands_are_in_words() -> None:
         "3 d 3 h",
     ]
     assert demand({"memory": 2**30, "cpu": 1000, "x.io/fpga": 2000}) == "fpga=2 cpu=1 memory=1Gi"
+    many = {f"x.io/r{number:02}": 1000 for number in range(13)}
+    assert demand(many).endswith(" r10=1 r11=1 and 1 more")
 
 
 @pytest.mark.parametrize(

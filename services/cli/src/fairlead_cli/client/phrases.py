@@ -13,6 +13,8 @@ from fairlead_contracts.messages.questions import Adherence, Approval, Promised,
 
 _TENANTS_NAMED = 6
 """Number of tenants named on one line; the others are counted together."""
+_RESOURCES_NAMED = 12
+"""Number of resources of a demand that are named on one line; the others are counted."""
 _THOUSANDTHS = 1000
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -46,13 +48,14 @@ def scarce_first(resources: Iterable[str]) -> list[str]:
 
 
 def demand(amounts: dict[str, int]) -> str:
-    """A demand on one line, scarce resources first."""
+    """A demand on one line, scarce resources first; beyond the first dozen they are counted."""
     parts = []
-    for name in scarce_first(amounts):
+    for name in scarce_first(amounts)[:_RESOURCES_NAMED]:
         # As Kubernetes writes it, but for thousandths of more than one: `19660800m` is 19660.8 to people.
         written = figures.amount_format if amounts[name] > _THOUSANDTHS else quantity_format
         parts.append(f"{short_resource(name)}={written(name)(amounts[name])}")
-    return " ".join(parts)
+    more = len(amounts) - len(parts)
+    return " ".join([*parts, f"and {more} more"] if more else parts)
 
 
 def amounts(found: dict[str, int]) -> str:
