@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.questions import Steering
-from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
+from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.steering_view import SteeringView, as_a_tenant_hears
@@ -24,10 +25,10 @@ WATCHED = a_lease("watcher")
 JOBS = [a_job(f"job-{name}", uid=name, owner=f"Job/{name}") for name in ("gang", "small")]
 
 
-def steered(*leases: LeaderLease) -> tuple[Steering, SteeringView]:
+def steered(*leases: LeaderLease, queue: QueueState | None = None) -> tuple[Steering, SteeringView]:
     cache = ClusterCache()
     all_steps(cache.adopting(a_document(), 1))
-    stated: list[State] = [a_pool(), a_queue(), *JOBS]
+    stated: list[State] = [a_pool(), queue or a_queue(), *JOBS]
     all_steps(cache.learning({subject_of(state): state for state in stated}))
     leaders = StatedLeaders(*leases)
     view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders))
@@ -41,11 +42,19 @@ def test_who_was_stopped_by_levels_that_should_have_been_gone_is_said_of_its_poo
         assert steering.preemptions_by_left_levels == told
 
 
-def test_levels_that_cannot_reach_a_frontend_are_told_as_not_written() -> None:
-    steering, _ = steered(WATCHED, a_lease("admitter", silent="it has not answered for 24 s: no webhook"))
-    assert steering.withheld.startswith("it has not answered for 24 s: no webhook. ")
-    assert "fairlead doctor" in steering.withheld
-    steering, _ = steered(WATCHED, a_lease("admitter"))
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("fairlead doctor", ". `fairlead doctor` says what is broken"),
+        ("fairlead slurm check", ". `fairlead slurm check` says what is broken"),
+        ("", ""),
+    ],
+)
+def test_levels_that_cannot_reach_a_frontend_are_told_as_not_written(command: str, told: str) -> None:
+    queue = a_queue(capabilities=Capabilities(needs_leave=False, check_command=command))
+    silent = a_lease("admitter", silent="it has not answered for 24 s: no webhook")
+    assert steered(WATCHED, silent, queue=queue)[0].withheld == f"{silent.silent}{told}"
+    steering, _ = steered(WATCHED, a_lease("admitter"), queue=queue)
     assert steering.withheld == ""
 
 

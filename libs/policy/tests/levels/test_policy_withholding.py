@@ -9,7 +9,8 @@ import pytest
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.frontend.capabilities import Capabilities
+from fairlead_contracts.frontend.capabilities import KUEUE as KUEUE_ABLE
+from fairlead_contracts.frontend.capabilities import SLURM, Capabilities, TieRule
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName, Revocation
 from fairlead_contracts.messages.state import QueueState
@@ -174,6 +175,26 @@ def test_what_mends_crossed_classes_is_told_in_the_frontends_own_word(
 ) -> None:
     queue = a_queue(frontend=frontend, bands_by_class=True, capabilities=stated)
     assert told in judged(queue, values=values).why
+
+
+@pytest.mark.parametrize(
+    ("frontend", "stated", "told"),
+    [
+        ("kueue", KUEUE_ABLE, "`fairlead doctor` looks at it"),
+        ("slurm", SLURM, "`fairlead slurm check` looks at it"),
+        ("lsf", Capabilities(check_command="lsfcheck"), "`lsfcheck` looks at it"),
+        ("lsf", Capabilities(check_command=""), "nobody gave leave to write there"),
+        # As an older release states it:
+        ("kueue", None, "`fairlead doctor` looks at it"),
+        ("slurm", Capabilities(ties=TieRule.CHANCE), "`fairlead slurm check` looks at it"),
+        ("lsf", None, "nobody gave leave to write there"),
+    ],
+)
+def test_who_lacks_leave_is_sent_to_the_command_of_the_clusters_frontend(
+    frontend: str, stated: Capabilities | None, told: str
+) -> None:
+    queue = a_queue(frontend=frontend, capabilities=stated)
+    assert judged(queue, leave=None).why.startswith(f"cluster c1 is not cleared: {told}")
 
 
 @pytest.mark.parametrize(

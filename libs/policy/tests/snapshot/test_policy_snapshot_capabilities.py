@@ -75,7 +75,12 @@ def test_equal_levels_are_ordered_as_the_queue_says() -> None:
         (
             "slurm",
             msgspec.structs.replace(SLURM, ties=TieRule.CHANCE),
-            {"ties": "chance", "batch": 256, "labelled_ahead": 32},
+            {
+                "ties": "chance",
+                "batch": 256,
+                "labelled_ahead": 32,
+                "check_command": "fairlead slurm check",
+            },
         ),
         ("other", None, {}),
         ("other", OFF_IS_HARMLESS, {"harmless_settings": {"mode": ["off"]}}),

@@ -55,6 +55,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     say, as of an older release: then it is Kueue's, which no other frontend's queues have."""
     priority_class: str = "priority class"
     """The frontend's word for what gives a job of a class its level when nobody steers."""
+    check_command: str | None = None
+    """The command that looks a cluster over and gives leave to write there, as it is typed; empty where none does, None
+    where an older release states the queue."""
 
     def preempting(self, settings: Mapping[str, str]) -> dict[str, str]:
         """The settings of a queue under which a level could stop a running job.
@@ -96,15 +99,18 @@ KUEUE = Capabilities(
     harmless_settings=KUEUE_HARMLESS,
     parking_strategy=KUEUE_PARKING,
     priority_class="WorkloadPriorityClass",
+    check_command="fairlead doctor",
 )
 """Kueue. A ClusterQueue orders by the timestamp, in the whole seconds that Kubernetes writes, then by the UID
 (`baseCompareFunc`, pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is
 the last thing compared (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
-SLURM = Capabilities(ties=TieRule.JOB_NUMBER, batch=256, labelled_ahead=32)
+SLURM = Capabilities(
+    ties=TieRule.JOB_NUMBER, batch=256, labelled_ahead=32, check_command="fairlead slurm check"
+)
 """Slurm with priority weights of 0; with others its own factors sort what is equal. It orders by the submit
 time, a `time_t`, then by the job id and the number of the array's task (`sort_job_queue2`,
 src/slurmctld/job_scheduler.c)."""
-SIMULATED = Capabilities(needs_leave=False, batch=256)
+SIMULATED = Capabilities(needs_leave=False, batch=256, check_command="")
 """The simulated cluster. It needs nobody's leave: there is nothing to break."""
 
 SHIPPED = {"kueue": KUEUE, "slurm": SLURM, "sim": SIMULATED}

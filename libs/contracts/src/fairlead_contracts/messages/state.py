@@ -170,6 +170,13 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
         """Whether the queue puts aside what does not fit, until room comes free."""
         return self.able.parks(self.strategy)
 
+    @property
+    def check_command(self) -> str:
+        """The command that looks its cluster over, as it is typed; empty where none does."""
+        stated = self.able.check_command
+        # An older release states other capabilities and not this one: its frontend's name says it.
+        return shipped_capabilities(self.frontend).check_command or "" if stated is None else stated
+
 
 class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):
     """A cluster's own word on a class: the level that a job of it has when nobody steers."""

@@ -72,8 +72,10 @@ def why_uncleared(queues: Collection[QueueState], leave: Leave | None) -> str:
     """The reason for which nothing may be written to the queues' cluster, not even levels removed; else empty."""
     if leave is not None or not any(queue.able.needs_leave for queue in queues):
         return ""
-    cluster = next(queue.cluster for queue in queues)
-    return f"cluster {cluster} is not cleared: `fairlead doctor` looks at it and gives leave to write"
+    queue = next(iter(queues))
+    if not queue.check_command:
+        return f"cluster {queue.cluster} is not cleared: nobody gave leave to write there"
+    return f"cluster {queue.cluster} is not cleared: `{queue.check_command}` looks at it and gives leave to write"
 
 
 def judge_withholding(

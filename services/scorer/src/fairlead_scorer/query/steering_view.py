@@ -18,7 +18,6 @@ _CHECKER = "checker"
 """The role whose leader answers the check of gangs."""
 _UNWATCHED = "nobody watches it now, so all is as it was last told"
 _NO_ADMITTER = "no admitter leads there: none runs, or only a dry run. Submissions wait, too"
-_LOOK_INTO_IT = "`fairlead doctor` says what is broken"
 _LOOSE = "loose"
 _FIRMNESS = ("exact", "standing", "close", "within-queue", _LOOSE, "tie-break")
 """Degrees of a pool's enforcement, the firmest first."""
@@ -78,7 +77,7 @@ class SteeringView:
             frontend=queues[0].frontend,
             enforcement=how,
             enforcement_why=why,
-            withheld=judged.why or _unwritten(lease),
+            withheld=judged.why or _unwritten(lease, queues[0]),
             unheard=(_UNWATCHED if watcher is None else watcher.silent) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
             unanswered=(0 if checked else self._cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
@@ -127,11 +126,13 @@ def _where_jobs_differ(pool: PoolState) -> PoolState:
     )
 
 
-def _unwritten(lease: LeaderLease | None) -> str:
-    """The reason for which nothing reaches the frontend although it may be written; empty where it does."""
+def _unwritten(lease: LeaderLease | None, queue: QueueState) -> str:
+    """The reason for which nothing reaches the queue's frontend although it may be written; empty where it does."""
     if lease is None:
         return _NO_ADMITTER
-    return f"{lease.silent}. {_LOOK_INTO_IT}" if lease.silent else ""
+    if not lease.silent or not queue.check_command:
+        return lease.silent
+    return f"{lease.silent}. `{queue.check_command}` says what is broken"
 
 
 def as_a_tenant_hears(steering: Steering) -> Steering:
