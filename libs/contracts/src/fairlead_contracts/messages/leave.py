@@ -1,47 +1,19 @@
-"""An operator's leave to steer a cluster: given by `fairlead doctor`, without it nothing is written there.
+"""An operator's leave to steer a cluster: given by the command that looks it over, without it nothing is written there.
 
 Stored in the `policy` bucket under `clearance.<cluster>`, the first release's word for leave. A simulated cluster needs none. Beside it, under
 `lever.<cluster>`, stands what the cluster's admitter found since: the leave names a lever, and a frontend that was
 restarted may obey another.
 """
 
-from collections.abc import Mapping
 from typing import Literal
-
-import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Moment
+from fairlead_contracts.frontend.levers import LEVERS
 
 type LeverName = Literal["boost", "priority", "site-factor"]
 """The field that levels are written into: for Kueue the annotation `kueue.x-k8s.io/priority-boost`, or
 `spec.priority`; for Slurm SiteFactor."""
-
-
-class LeverWords(msgspec.Struct, frozen=True, kw_only=True):
-    """Words that people are told of a lever: its frontend's own."""
-
-    leave_command: str
-    """The command that gives leave to write by it, as it is typed; `{cluster}` stands for the cluster."""
-    ceased: str = ""
-    """The sentence on a cluster that no longer obeys it, `{cluster}`, since it was seen, `{at}`; empty where it always
-    counts."""
-
-
-_DOCTOR = "`fairlead doctor --cluster {cluster} --give-leave`"
-
-LEVERS: Mapping[LeverName, LeverWords] = {
-    # A boost counts where the feature gate is on, and Kueue may be restarted without it at any time.
-    "boost": LeverWords(
-        leave_command=_DOCTOR,
-        ceased="Kueue on {cluster} no longer reads boosts (seen {at:%Y-%m-%d %H:%M} UTC), and leave was "
-        "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave "
-        "for the lever that it finds. The boosts that stood are taken away",
-    ),
-    "priority": LeverWords(leave_command=_DOCTOR),
-    "site-factor": LeverWords(leave_command="`fairlead slurm check --cluster {cluster}`"),
-}
-"""The levers by the names that a leave has for them."""
 
 
 class LeverFound(Message, frozen=True, kw_only=True):
