@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_contracts.frontend.capabilities import KUEUE, KUEUE_PARKING, Capabilities
+from fairlead_contracts.frontend.capabilities import KUEUE, KUEUE_BLOCKING, KUEUE_PARKING, Capabilities
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.snapshot.types import SnapshotQueue
 
@@ -63,6 +63,14 @@ def test_a_frontend_says_itself_which_strategy_parks() -> None:
     assert not stated_by(Capabilities(parking_strategy=""), strategy=KUEUE_PARKING).parks
 
 
+def test_a_frontend_says_itself_which_strategy_blocks() -> None:
+    blocks = Capabilities(blocking_strategy="fifo")
+    assert stated_by(blocks, strategy="fifo").blocks
+    assert not stated_by(blocks, strategy=KUEUE_BLOCKING).blocks
+    assert not stated_by(blocks).blocks, "nothing is known of it"
+    assert not stated_by(Capabilities(blocking_strategy="")).blocks
+
+
 @pytest.mark.parametrize("capabilities", [None, Capabilities()])
 def test_facts_of_a_release_that_did_not_state_it_are_read_as_kueues(
     capabilities: Capabilities | None,
@@ -72,7 +80,10 @@ def test_facts_of_a_release_that_did_not_state_it_are_read_as_kueues(
     assert older.preempting == {}
     lifts = {"withinClusterQueue": "LowerPriority"}
     assert stated_by(capabilities, preemption=lifts).preempting == lifts
-    assert not stated_by(capabilities, strategy="StrictFIFO").parks
+    strict = stated_by(capabilities, strategy=KUEUE_BLOCKING)
+    assert strict.blocks
+    assert not strict.parks
+    assert not older.blocks
     assert not stated_by(capabilities).parks, "nothing is known of it"
 
 

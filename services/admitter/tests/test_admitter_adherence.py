@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import msgspec
+import pytest
 
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders, PoolHeads
@@ -16,8 +17,9 @@ from fairlead_admitter.report.adherence import (
     AdherenceWatch,
 )
 from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.members import Followed, LeaderLease
-from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, subject_of
+from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
@@ -52,10 +54,11 @@ class Pictured:
     owners: int = 1
     now: float = 1000.0
     turn: int = 0
+    queue: QueueState = QUEUE
 
     def __post_init__(self) -> None:
         self.policy.enact(a_rulebook())
-        self.facts.apply({"queue": QUEUE})
+        self.facts.apply({"queue": self.queue})
         self.registry = Metrics("admitter")
         self.adherence = AdherenceWatch(
             self, AdherenceRecord(self.registry), merge=self.merge, clock=self.wall
@@ -138,6 +141,26 @@ def a_full_pool() -> Pictured:
     pool.order(*"abcd")
     pool.look(after=1.0)
     return pool
+
+
+@pytest.mark.parametrize(
+    ("strategy", "stated", "missed"),
+    [
+        ("BestEffortFIFO", None, 0),
+        ("StrictFIFO", None, 1),
+        ("fifo", Capabilities(blocking_strategy="fifo"), 1),
+        ("StrictFIFO", Capabilities(blocking_strategy="fifo"), 0),
+    ],
+)
+def test_who_passes_a_head_that_does_not_fit_is_out_of_order_where_the_frontend_says_that_heads_block(
+    strategy: str, stated: Capabilities | None, missed: int
+) -> None:
+    pool = Pictured(queue=msgspec.structs.replace(QUEUE, strategy=strategy, capabilities=stated))
+    pool.look(a_job("wide", uid="wide", demand={GPU: 8}), waiting("b"))
+    pool.order("wide", "b")
+    pool.look(after=1.0)
+    pool.look(running("b"))
+    assert pool.counted()[:2] == (1, missed)
 
 
 def test_an_admission_is_judged_and_what_stood_free_until_then_is_counted() -> None:

@@ -313,6 +313,7 @@ def test_without_limits_nothing_is_promised_and_it_is_said() -> None:
     ("states", "words"),
     [
         ([a_pool(capacity={GPU: 8}, reservable=False, reservable_why="it fills gaps")], "it fills gaps"),
+        ([a_pool(capacity={GPU: 8}, reservable=False)], "queue main is not known to keep a place"),
         ([a_queue(name="second")], "2 queues"),
         ([a_queue(active=False)], "starts nothing"),
     ],

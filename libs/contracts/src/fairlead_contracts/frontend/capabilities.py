@@ -53,6 +53,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     parking_strategy: str | None = None
     """The strategy of a queue that puts aside what does not fit, until room comes free; None where the frontend does not
     say, as of an older release: then it is Kueue's, which no other frontend's queues have."""
+    blocking_strategy: str | None = None
+    """The strategy of a queue whose first job, where it does not fit, keeps the others back; None as with
+    `parking_strategy`."""
     priority_class: str = "priority class"
     """The frontend's word for what gives a job of a class its level when nobody steers."""
     check_command: str | None = None
@@ -76,6 +79,11 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         """Whether a queue of this strategy puts aside what does not fit."""
         return strategy == (KUEUE_PARKING if self.parking_strategy is None else self.parking_strategy)
 
+    def blocks(self, strategy: str) -> bool:
+        """Whether the first job of a queue of this strategy keeps the others back where it does not fit."""
+        blocking = KUEUE_BLOCKING if self.blocking_strategy is None else self.blocking_strategy
+        return bool(strategy) and strategy == blocking
+
     @property
     def _harmless(self) -> Mapping[str, tuple[str, ...]]:
         return KUEUE_HARMLESS if self.harmless_settings is None else self.harmless_settings
@@ -90,6 +98,8 @@ KUEUE_HARMLESS: Mapping[str, tuple[str, ...]] = {
 """Kueue's settings; and what stands in snapshots and in an older release's facts: no other frontend states such settings."""
 KUEUE_PARKING = "BestEffortFIFO"
 """Kueue's strategy that parks Workloads. Under the other one it tries the head of the queue again and again."""
+KUEUE_BLOCKING = "StrictFIFO"
+"""The other one: nobody behind the head is tried."""
 
 KUEUE = Capabilities(
     ties=TieRule.SECOND,
@@ -98,6 +108,7 @@ KUEUE = Capabilities(
     preempted="Preempted",
     harmless_settings=KUEUE_HARMLESS,
     parking_strategy=KUEUE_PARKING,
+    blocking_strategy=KUEUE_BLOCKING,
     priority_class="WorkloadPriorityClass",
     check_command="fairlead doctor",
 )

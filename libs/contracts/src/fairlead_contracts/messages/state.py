@@ -171,6 +171,11 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
         return self.able.parks(self.strategy)
 
     @property
+    def blocks(self) -> bool:
+        """Whether its first job, where it does not fit, keeps the others back."""
+        return self.able.blocks(self.strategy)
+
+    @property
     def check_command(self) -> str:
         """The command that looks its cluster over, as it is typed; empty where none does."""
         stated = self.able.check_command

@@ -304,6 +304,6 @@ def why_not(queues: Sequence[QueueState], pools: Sequence[PoolState]) -> str:
     if not pools[0].reservable:
         return (
             pools[0].reservable_why
-            or "its queue is not known to be StrictFIFO, which keeps a place for a job that does not fit"
+            or f"queue {queues[0].name} is not known to keep a place for a job that does not fit"
         )
     return ""

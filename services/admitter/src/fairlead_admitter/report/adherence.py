@@ -36,7 +36,6 @@ _EXPIRES_AFTER = round(LEASE_SECONDS * SECOND * 2 / 3)
 """Microseconds. A lease that goes sooner after its last renewal was given back: its leader judged until then."""
 _STANDBY_REMEMBERS = 60 * SECOND
 """Microseconds for which a standby remembers the admissions that it saw."""
-_STRICT = "StrictFIFO"
 
 
 class Unjudged(enum.StrEnum):
@@ -356,7 +355,7 @@ class AdherenceWatch:
             queues=states,
             cohorts=self._facts.cohorts(states),
             held={state.name: self._facts.running.charged(state.name) for state in states},
-            strict={state.name for state in states if state.strategy == _STRICT},
+            strict={state.name for state in states if state.blocks},
         )
 
     def _count(self, name: str, pool: _PoolAdherence, before: tuple[int, int, dict[str, float]]) -> None:
