@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from fairlead_admitter.decide.merged_order import MergedOrder
+from fairlead_admitter.decide.waking import batch_seconds
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders, PoolHeads
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
 from fairlead_admitter.report.adherence import (
     REACTION_SECONDS,
-    TAKEOVER_SECONDS,
     AdherenceRecord,
     AdherenceWatch,
 )
@@ -37,6 +37,7 @@ from fairlead_testkit.builders import (
 GPU = "nvidia.com/gpu"
 POOL = "c1/gpu"
 QUEUE = a_queue(strategy="BestEffortFIFO", quotas=[FlavorQuota(flavor="f", nominal={GPU: 2})])
+TAKEOVER_SECONDS = batch_seconds(QUEUE.able)
 
 
 def a_rulebook(**changes: object) -> Rulebook:
@@ -131,9 +132,9 @@ def ended(name: str) -> JobState:
     return msgspec.structs.replace(waiting(name, 3), phase=Phase.ENDED)
 
 
-def a_full_pool() -> Pictured:
+def a_full_pool(queue: QueueState = QUEUE) -> Pictured:
     """A pool with two jobs that run and four that wait, all of them known for long."""
-    pool = Pictured()
+    pool = Pictured(queue=queue)
     pool.look(*(waiting(name) for name in "abcdxy"))
     pool.order(*"xyabcd")
     pool.look(after=1.0)
@@ -240,6 +241,19 @@ def test_a_lead_that_was_given_back_was_led_until_then() -> None:
     pool.adherence.begin_anew(pool.now, leads=True)
     pool.look(after=0.1)
     assert pool.apart() == (0, 0)
+
+
+def test_who_starts_before_the_frontends_own_batch_has_passed_is_not_judged_after_a_takeover() -> None:
+    slow = Capabilities(retry_seconds=20.0)
+    pool = a_full_pool(msgspec.structs.replace(QUEUE, capabilities=slow))
+    pool.adherence.begin_anew(pool.now, leads=False)
+    pool.stand_by(after=1.0, leader=pool.lease())
+    pool.adherence.begin_anew(pool.now, leads=True)
+    pool.look(after=0.1)
+    pool.look(ended("x"), running("b"), after=20.0)
+    assert pool.apart() == (0, 1)
+    pool.look(ended("b"), running("a"), after=0.5)
+    assert (pool.counted()[:2], pool.apart()) == ((1, 0), (0, 1))
 
 
 def test_who_leads_first_of_all_took_nothing_over() -> None:

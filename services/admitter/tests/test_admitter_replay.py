@@ -19,8 +19,8 @@ from fairlead_admitter.decide.pace import LATE_SECONDS, MANY_STARTS
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.turn_clock import TurnClock
-from fairlead_admitter.decide.wake_state import MOST_A_SECOND, OUTPACED_SECONDS, PASSED_SECONDS
-from fairlead_admitter.decide.waking import BATCH_SECONDS
+from fairlead_admitter.decide.wake_state import OUTPACED_SECONDS, PASSED_SECONDS
+from fairlead_admitter.decide.waking import batch_seconds
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
 from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.facts import ClusterFacts
@@ -57,6 +57,8 @@ QUEUE = a_queue(
     quotas=[FlavorQuota(flavor="a", nominal={"nvidia.com/gpu": 8000})],
     capabilities=Capabilities(needs_leave=False, parking_strategy=KUEUE_PARKING),
 )
+BATCH_SECONDS = batch_seconds(QUEUE.able)
+SLOW = msgspec.structs.replace(QUEUE.able, starts_a_second=2)
 
 
 class TurnInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -406,7 +408,7 @@ def test_levels_to_jobs_with_room_are_not_counted() -> None:
 
 
 def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room() -> None:
-    fast = SlowFrontend(QUEUE, starts=10 * MOST_A_SECOND + 1)
+    fast = SlowFrontend(QUEUE, starts=10 * QUEUE.able.starts_a_second + 1)
     levelled = fast.waiting
     assert fast.turn(1.0, *fast.start_all(1), *levelled) == 2
     for seconds in (1.01, 1.02, 1.03):
@@ -422,13 +424,22 @@ def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room()
         (QUEUE, 0, True, False),
         (QUEUE, 1, False, False),
         (a_queue(), 1, True, False),
+        (msgspec.structs.replace(QUEUE, capabilities=SLOW), 1, True, True),
+        (msgspec.structs.replace(QUEUE, capabilities=SLOW), 0, True, False),
     ],
-    ids=["fast", "quick enough", "started long ago", "of a frontend that parks nothing"],
+    ids=[
+        "fast",
+        "quick enough",
+        "started long ago",
+        "of a frontend that parks nothing",
+        "fast for a slow frontend",
+        "quick enough for a slow frontend",
+    ],
 )
 def test_a_queue_that_starts_jobs_faster_than_levels_reach_them_is_said_to(
     queue: QueueState, more: int, *, news: bool, outpaced: bool
 ) -> None:
-    fast = SlowFrontend(queue, starts=10 * MOST_A_SECOND + more)
+    fast = SlowFrontend(queue, starts=10 * queue.able.starts_a_second + more)
     assert fast.replica.outpaced() == {}
     fast.turn(1.0, *fast.start_all(1), news=news)
     said = {POOL: ["main"]} if outpaced else {}

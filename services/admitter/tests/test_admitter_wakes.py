@@ -14,12 +14,12 @@ from fairlead_admitter.decide.restraint import (
     writes_in_time,
 )
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
-from fairlead_admitter.decide.wake_state import FORGIVEN, MOST_A_SECOND, PASSED_SECONDS, PoolWakes, WakeMemory
-from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
+from fairlead_admitter.decide.wake_state import FORGIVEN, PASSED_SECONDS, PoolWakes, WakeMemory
+from fairlead_admitter.decide.waking import ORDERED_SECONDS, batch_seconds
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.frontend.capabilities import KUEUE_PARKING
+from fairlead_contracts.frontend.capabilities import KUEUE_PARKING, Capabilities
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
@@ -27,6 +27,8 @@ from fairlead_testkit.builders import NOW, a_job, a_queue
 
 GPU = "nvidia.com/gpu"
 POOL = "gpu"
+ABLE = Capabilities()
+BATCH_SECONDS, TRIED_SECONDS = batch_seconds(ABLE), ABLE.try_seconds
 CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=100_000))]
 
 
@@ -45,6 +47,7 @@ class Parking:
         self.facts.apply({"queue": queue})
         self.expectations = Expectations(lambda: self.now)
         self.wake_state = WakeMemory(lambda: self.now)
+        self.wake_state.learn({POOL: queue.able})
         self.decided = 0
         """Sequence of the state up to which the order knows it."""
         self.seq = 0
@@ -183,6 +186,35 @@ def test_who_is_woken_is_in_hand_for_ten_answers_of_the_frontend(answer: float, 
     assert uids(parking.turn(["j02", "j01"])) == ["j01"]
     parking.wake_state.landed(POOL, [], took=[60.0])
     assert parking.wake_state.trail(POOL).copy().tried == BATCH_SECONDS, "the batch tries all in any case"
+
+
+def test_how_long_tries_and_batches_take_is_the_frontends_to_say() -> None:
+    slow = Capabilities(parking_strategy=KUEUE_PARKING, retry_seconds=20.0, try_seconds=2.0, try_answers=3)
+    parking = Parking(a_parking_queue(1, capabilities=slow), runs=1, waits=2)
+    parking.end("j00")
+    assert uids(parking.turn(["j02", "j01"])) == ["j02"]
+    parking.now += 1.9
+    assert parking.turn(["j02", "j01"]) == []
+    parking.now += 0.2
+    assert uids(parking.turn(["j02", "j01"])) == ["j01"]
+    parking.wake_state.landed(POOL, [], took=[1.0])
+    assert parking.wake_state.trail(POOL).tried == 3.0
+    parking.wake_state.landed(POOL, [], late=FORGIVEN + 1)
+    parking.now += 20.0
+    assert parking.wake_state.trail(POOL).is_paused(parking.now)
+    parking.now += 1.0
+    assert not parking.wake_state.trail(POOL).is_paused(parking.now)
+
+
+@pytest.mark.parametrize(("stated", "one_by_one"), [(3, True), (2, False)])
+def test_how_many_starts_a_second_leave_no_time_to_wake_is_the_frontends_to_say(
+    stated: int, *, one_by_one: bool
+) -> None:
+    able = Capabilities(parking_strategy=KUEUE_PARKING, starts_a_second=stated)
+    parking = Parking(a_parking_queue(40, capabilities=able), runs=0, waits=25)
+    for uid in parking.waiting()[:21]:
+        parking.start(uid)
+    assert parking.one_by_one() is one_by_one
 
 
 def test_when_room_comes_only_the_next_is_written_and_the_rest_when_it_started() -> None:
@@ -342,7 +374,7 @@ def test_what_ended_and_started_is_forgotten_although_nobody_is_ever_woken() -> 
 
 
 def test_where_too_many_start_nobody_is_woken() -> None:
-    starts = MOST_A_SECOND * 10 + 1
+    starts = ABLE.starts_a_second * 10 + 1
     parking = Parking(a_parking_queue(starts), runs=starts, waits=3)
     assert not parking.one_by_one()
     parking.now += 60

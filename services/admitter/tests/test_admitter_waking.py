@@ -7,23 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.waking import (
-    BATCH_SECONDS,
-    MOST_IN_HAND,
     ORDERED_SECONDS,
-    TRIED_SECONDS,
     WakeInputs,
     WakeStep,
+    batch_seconds,
     next_step,
     planning_band,
     wake_level,
 )
 from fairlead_admitter.decide.window import Ranked
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState
 from fairlead_policy.levels.plan import Band
 from fairlead_testkit.builders import a_job
 
 BAND = Band(default=0, lowest=1, highest=1000)
 AT = 100.0
+ABLE = Capabilities()
+BATCH_SECONDS, TRIED_SECONDS = batch_seconds(ABLE), ABLE.try_seconds
 
 
 def ranked(*uids: str) -> list[Ranked]:
@@ -31,7 +32,7 @@ def ranked(*uids: str) -> list[Ranked]:
 
 
 def moment(now: float = AT, **changes: object) -> WakeInputs:
-    told = {"now": now, "freed": AT, "ordered": True, "woken": {}, "tried": TRIED_SECONDS}
+    told = {"now": now, "freed": AT, "ordered": True, "woken": {}, "tried": TRIED_SECONDS, "able": ABLE}
     return WakeInputs(**told | changes)  # type: ignore[arg-type] # changes
 
 
@@ -58,7 +59,7 @@ def test_the_first_that_fits_is_woken_alone() -> None:
 def test_as_many_are_woken_as_have_room_beside_one_another_and_those_in_hand() -> None:
     fitting = ranked(*"abcdefgh")
     assert woken(step_of(fitting, moment(), slots=3)) == ["a", "b", "c"]
-    assert woken(step_of(fitting, moment(), slots=8)) == [*"abcdefgh"[:MOST_IN_HAND]]
+    assert woken(step_of(fitting, moment(), slots=8)) == [*"abcdefgh"[: ABLE.tries_at_once]]
     later = moment(AT + 0.01, woken={"a": AT + 0.005})
     assert woken(step_of(fitting, later, slots=3)) == ["b", "c"]
     assert step_of(fitting, later, slots=1) == WakeStep(until=AT + 0.005 + TRIED_SECONDS)
@@ -105,6 +106,16 @@ def test_when_all_were_tried_in_vain_nothing_is_written_before_the_batch_has_pas
     tried = {"a": AT + 0.01, "b": AT + 0.2}
     assert step_of(ranked("a", "b"), moment(AT + 0.5, woken=tried)) == WakeStep(until=AT + BATCH_SECONDS)
     assert step_of(ranked("a", "b"), moment(AT + BATCH_SECONDS, woken=tried)).everything
+
+
+def test_how_long_its_batch_takes_and_how_many_are_tried_at_once_is_the_frontends_to_say() -> None:
+    able = Capabilities(retry_seconds=30.0, tries_at_once=2)
+    assert woken(step_of(ranked(*"abcd"), moment(able=able), slots=4)) == ["a", "b"]
+    tried = {"a": AT + 0.01, "b": AT + 0.2}
+    passed = AT + batch_seconds(able)
+    assert passed > AT + 30.0
+    assert step_of(ranked("a", "b"), moment(AT + 29.0, woken=tried, able=able)) == WakeStep(until=passed)
+    assert step_of(ranked("a", "b"), moment(passed, woken=tried, able=able)).everything
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8), st.floats(0, 0.09))

@@ -130,6 +130,9 @@ class Planner:
         """Takes in what was seen to happen, as a turn begins."""
         self._wake_state.take_up_due()
         self._protection.note(seen.jobs)
+        queues = self._known.facts.queues
+        # The queues of a cluster are one frontend's.
+        self._wake_state.learn({pool: queues[min(names)].able for pool, names in pools.items()})
         if seen.news:
             self._wake_state.note(pools, seen.jobs, seen.before_seq)
         self._newcomers.forget_old(seen.at)

@@ -7,7 +7,6 @@ import msgspec
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause
 from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.decide.waking import (
-    BATCH_SECONDS,
     WakeInputs,
     in_hand_until,
     next_step,
@@ -91,7 +90,7 @@ class Restraint:
                 return msgspec.structs.replace(plan, writes=writes), trail
         if step.wake:
             # Nothing wakes them but the batch, and nobody else may come before.
-            trail.wait_until(inputs.freed + BATCH_SECONDS)
+            trail.wait_until(inputs.batch_ends)
         if step.everything or (trail.due is not None and trail.due <= now):
             return within_budget(at_untried_levels(plan, levels), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
@@ -110,7 +109,7 @@ class Restraint:
     ) -> list[Ranked]:
         """The jobs of the window that have room. Where all of them are in hand, and for a batch's time, those of the whole order."""
         fitting = self._fitting(queues, room, window)
-        if len(in_hand_until(fitting, inputs)) == len(fitting) and inputs.now < inputs.freed + BATCH_SECONDS:
+        if len(in_hand_until(fitting, inputs)) == len(fitting) and inputs.now < inputs.batch_ends:
             return self._fitting(queues, room, known_order())
         return fitting
 
@@ -135,6 +134,7 @@ class Restraint:
             woken=trail.woken,
             refused=trail.refused,
             tried=trail.tried,
+            able=trail.able,
         )
 
     def _wake_writes(

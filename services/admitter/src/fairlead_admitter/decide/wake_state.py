@@ -6,16 +6,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fairlead_admitter.decide.steering import LevelWrite
-from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_ANSWERS, TRIED_SECONDS
+from fairlead_admitter.decide.waking import ORDERED_SECONDS, batch_seconds
 from fairlead_admitter.observe.facts import JobChange
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 
 COUNTED_SECONDS = 10.0
 """Seconds for which a start counts."""
-MOST_A_SECOND = 20
-"""Admissions a second of a queue, above which jobs are not woken one by one: room is always free there."""
-MOST_COUNTED = int(MOST_A_SECOND * COUNTED_SECONDS)
-"""Starts of a queue within `COUNTED_SECONDS`, above which it starts more than `MOST_A_SECOND`."""
 OUTPACED_SECONDS = 30.0
 """Seconds for which a queue that started more is said to start jobs faster than levels reach them: it shall not flap."""
 FORGIVEN = 1
@@ -25,12 +22,18 @@ LONGEST_PAUSE = 8
 PASSED_SECONDS = 0.3
 """Seconds for which a job is first in the order while others start, after which no pause keeps its level from it."""
 _LONG_AGO = float("-inf")
+_UNSTATED = Capabilities()
 
 
 class PoolWakes:
-    """A pool's trail: when something came free, who was woken, and what became of that."""
+    """A pool's trail: when something came free, who was woken, and what became of that.
 
-    def __init__(self) -> None:
+    Args:
+        able: the capabilities of its frontend.
+    """
+
+    def __init__(self, able: Capabilities = _UNSTATED) -> None:
+        self.able = able
         self.freed: deque[float] = deque()
         """Monotonic seconds at which something came free; of those before the last batch, only the newest."""
         self.woken: dict[str, float] = {}
@@ -44,7 +47,7 @@ class PoolWakes:
         self.started: dict[str, deque[float]] = {}
         """Monotonic seconds at which jobs started, by queue."""
         self.fast: dict[str, float] = {}
-        """Instants, by queue, at which it last started more than `MOST_A_SECOND`."""
+        """Instants, by queue, at which it last started so many jobs that it is short of the frontend's time."""
         self.queues: Sequence[QueueState] = ()
         self.due: float | None = None
         """Monotonic second at which to look again although nothing happens; None for none."""
@@ -56,7 +59,7 @@ class PoolWakes:
         """Monotonic second before which nobody is woken."""
         self.started_at = _LONG_AGO
         """Monotonic second at which a job started last."""
-        self.tried = TRIED_SECONDS
+        self.tried = able.try_seconds
         """Seconds after which a woken job was surely tried."""
         self.head = ""
         """The uid of the first job in the order."""
@@ -64,7 +67,7 @@ class PoolWakes:
 
     def copy(self) -> "PoolWakes":
         """A copy, which a decision may change."""
-        other = PoolWakes()
+        other = PoolWakes(self.able)
         other.freed, other.refused = self.freed.copy(), self.refused.copy()
         other.woken, other.ended, other.used = self.woken.copy(), self.ended.copy(), self.used.copy()
         other.started = {queue: starts.copy() for queue, starts in self.started.items()}
@@ -75,6 +78,16 @@ class PoolWakes:
         other.tried = self.tried
         other.head, other.head_since = self.head, self.head_since
         return other
+
+    def learn(self, able: Capabilities) -> None:
+        """Takes in what its frontend states, where that is something else than before."""
+        if self.able != able:
+            self.able, self.tried = able, able.try_seconds
+
+    @property
+    def batch(self) -> float:
+        """Seconds after something came free in which the frontend's own batch has surely passed."""
+        return batch_seconds(self.able)
 
     def led_by(self, head: str, now: float) -> "PoolWakes":
         """The trail, or a copy where another job than before is first in the order now."""
@@ -105,7 +118,8 @@ class PoolWakes:
     def starts_fast(self, queue: str, now: float) -> bool:
         """Whether the queue starts so many jobs that it is short of the frontend's time, not of room."""
         starts = self.started.get(queue, ())
-        return len(starts) > MOST_COUNTED and starts[-MOST_COUNTED - 1] > now - COUNTED_SECONDS
+        most = int(self.able.starts_a_second * COUNTED_SECONDS)
+        return len(starts) > most and starts[-most - 1] > now - COUNTED_SECONDS
 
     def outpaced(self, now: float) -> list[str]:
         """The queues that start jobs faster than levels reach them, or did a moment ago."""
@@ -149,11 +163,11 @@ class PoolWakes:
     def free(self, now: float) -> None:
         """Forgets who was tried: they may fit now. A wake-up that is under way is not repeated."""
         self.freed.append(now)
-        while len(self.freed) > 1 and self.freed[1] <= now - BATCH_SECONDS:
+        while len(self.freed) > 1 and self.freed[1] <= now - self.batch:
             self.freed.popleft()
-        self.woken = {uid: at for uid, at in self.woken.items() if now - at < BATCH_SECONDS}
+        self.woken = {uid: at for uid, at in self.woken.items() if now - at < self.batch}
         self.refused &= self.woken.keys()
-        batch = max((at for at in self.freed if at <= now - BATCH_SECONDS), default=_LONG_AGO)
+        batch = max((at for at in self.freed if at <= now - self.batch), default=_LONG_AGO)
         self.used = {level: at for level, at in self.used.items() if at >= batch}
 
     def come_late(self, writes: int, now: float) -> None:
@@ -166,7 +180,7 @@ class PoolWakes:
         """
         self.late_in_a_row += writes
         if self.late_in_a_row > FORGIVEN:
-            self.pause_until = now + BATCH_SECONDS * min(2**self.pauses, LONGEST_PAUSE)
+            self.pause_until = now + self.batch * min(2**self.pauses, LONGEST_PAUSE)
             self.pauses += 1
 
     def come_in_time(self) -> None:
@@ -192,7 +206,7 @@ class PoolWakes:
         return 0 if now < self.pause_until else 1
 
     def _levels_come_too_late(self, now: float) -> bool:
-        return now - self.started_at < BATCH_SECONDS
+        return now - self.started_at < self.batch
 
     def wake(self, uid: str, now: float) -> None:
         """Notes that the job is woken, or may be tried from now on."""
@@ -211,10 +225,11 @@ class WakeMemory:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._pools: dict[str, PoolWakes] = {}
+        self._able: Mapping[str, Capabilities] = {}
 
     def trail(self, pool: str) -> PoolWakes:
         """The pool's trail, to be read and not changed."""
-        return self._pools.setdefault(pool, PoolWakes())
+        return self._pools.setdefault(pool, PoolWakes(self._able.get(pool, _UNSTATED)))
 
     def remember(self, pool: str, trail: PoolWakes) -> None:
         """Keeps the pool's trail."""
@@ -228,6 +243,12 @@ class WakeMemory:
         for trail in self._pools.values():
             if trail.due is not None and trail.due <= now:
                 trail.wait_until(None)
+
+    def learn(self, able: Mapping[str, Capabilities]) -> None:
+        """Takes in what the frontend of each pool states."""
+        self._able = able
+        for pool, trail in self._pools.items():
+            trail.learn(able.get(pool, trail.able))
 
     def keep(self, pools: Collection[str]) -> None:
         """Forgets all pools but these."""
@@ -276,7 +297,8 @@ class WakeMemory:
         """
         now, trail = self._clock(), self.trail(pool)
         if took:
-            trail.tried = max(TRIED_SECONDS, min(BATCH_SECONDS, TRIED_ANSWERS * statistics.median(took)))
+            able = trail.able
+            trail.tried = max(able.try_seconds, min(trail.batch, able.try_answers * statistics.median(took)))
         if late:
             trail.come_late(late, now)
         for write in writes:

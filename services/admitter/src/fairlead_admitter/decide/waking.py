@@ -1,13 +1,13 @@
 """Choice of who is woken next, and at which levels. Pure.
 
-Kueue tries a Workload when it comes, and when its priority or boost changes; one that did not fit is *parked* until the
-next batch: a second after something came free (`requeueBatchPeriod`, pkg/cache/queue). So a level that is written while
-room is free is an admission: whoever gets it takes the room, whatever stands before it. Therefore nothing is written
-then but the levels of the jobs that should start next: of those that have room beside one another, whichever is tried
-first. They are tried alone, at once, and long before the batch.
+A frontend that parks tries a job when it comes, and when its level changes; one that did not fit is *parked* until the
+frontend's own batch, in which it tries all of them anew: so long after something came free as it states (`retry_seconds`).
+So a level that is written while room is free is an admission: whoever gets it takes the room, whatever stands before it.
+Therefore nothing is written then but the levels of the jobs that should start next: of those that have room beside one
+another, whichever is tried first. They are tried alone, at once, and long before the batch.
 
-Kueue parks a Workload untried whose shape and effective priority were refused since the last batch
-(SchedulingEquivalenceHashing). So a job is woken at a level at which none was refused since.
+It may park a job untried where one of its shape was refused at its level since the last batch (in Kueue,
+SchedulingEquivalenceHashing). So a job is woken at a level at which none was refused since.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,21 +15,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from fairlead_admitter.decide.window import Ranked
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState
 from fairlead_policy.levels.plan import Band
 
-BATCH_SECONDS = 1.3
-"""Seconds after something came free in which Kueue's batch has surely passed. The batch is a second."""
-TRIED_SECONDS = 0.1
-"""Seconds after which a woken job that did not start counts as tried and parked again: Kueue takes some 0.04 s."""
-TRIED_ANSWERS = 10
-"""Number of the API server's answers after which a woken job counts as tried, where these take longer: Kueue waits
-for one of each job that its cycle finds no room for."""
+BATCH_MARGIN_SECONDS = 0.3
+"""Seconds after which the frontend's own batch is surely over and seen, beyond those that it states."""
 ORDERED_SECONDS = 0.15
 """The longest wait for the order that follows from what just ended. It takes some 0.02 s."""
-MOST_IN_HAND = 4
-"""Jobs that are woken, and were not seen to start or to be refused yet. One at a time, a pool in which four jobs a second
-end and start anew falls behind, and the batch does most of it: on Kueue 0.19, idle two cores, a slot stood free for 0.6 s."""
 SPARE = 256
 """Levels at the top of a wide band that only wake-ups use."""
 _SPARE_PART = 8
@@ -51,8 +44,15 @@ class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Second at which a job was woken last, by uid."""
     tried: float
     """Seconds after which a woken job was surely tried."""
+    able: Capabilities
+    """The capabilities of the pool's frontend."""
     refused: Collection[str] = ()
     """The uids of those of them that are known to have been tried, and did not fit."""
+
+    @property
+    def batch_ends(self) -> float:
+        """Second at which the frontend's own batch has surely passed."""
+        return self.freed + batch_seconds(self.able)
 
 
 class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +67,11 @@ class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
     def everything(self) -> bool:
         """Whether the whole plan may be written."""
         return not self.wake and self.until is None
+
+
+def batch_seconds(able: Capabilities) -> float:
+    """Seconds after something came free in which the frontend's own batch has surely passed."""
+    return able.retry_seconds + BATCH_MARGIN_SECONDS
 
 
 def in_hand_until(fitting: Sequence[Ranked], inputs: WakeInputs) -> dict[str, float]:
@@ -95,8 +100,7 @@ def next_step(
         return WakeStep(wake=wake)
     if in_hand:
         return WakeStep(until=max(in_hand.values()))
-    batch = inputs.freed + BATCH_SECONDS
-    return WakeStep(until=batch) if inputs.now < batch else WakeStep()
+    return WakeStep(until=inputs.batch_ends) if inputs.now < inputs.batch_ends else WakeStep()
 
 
 def _next_with_room(
@@ -114,7 +118,7 @@ def _next_with_room(
         # Who was tried before something came free may have been refused before it did.
         if one.job.uid in in_hand or inputs.woken.get(one.job.uid, _LONG_AGO) >= inputs.freed:
             continue
-        if len(in_hand) + len(found) >= MOST_IN_HAND or not takes_room(one.job):
+        if len(in_hand) + len(found) >= inputs.able.tries_at_once or not takes_room(one.job):
             break
         found.append(one)
     return found

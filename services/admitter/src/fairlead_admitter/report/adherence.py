@@ -14,6 +14,7 @@ import prometheus_client
 
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.planner import DecisionInputs
+from fairlead_admitter.decide.waking import batch_seconds
 from fairlead_admitter.observe.decision_gate import PoolHeads, Unsettled
 from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.base.instants import SECOND, Micros
@@ -29,9 +30,6 @@ from fairlead_runtime.metrics import Metrics
 REACTION_SECONDS = 0.25
 """Seconds from a fact to the levels that follow from it, on a busy machine: nobody can have followed a younger
 order."""
-TAKEOVER_SECONDS = 1.3
-"""Seconds after a takeover: until the frontend's own batch (a second) has passed, the leader before may have woken what
-starts."""
 _EXPIRES_AFTER = round(LEASE_SECONDS * SECOND * 2 / 3)
 """Microseconds. A lease that goes sooner after its last renewal was given back: its leader judged until then."""
 _STANDBY_REMEMBERS = 60 * SECOND
@@ -295,7 +293,9 @@ class AdherenceWatch:
         if not pool.orders:
             self._leave_unjudged(name, pool, Unjudged.NO_ORDER, len(admitted))
             return []
-        if self._took_over is not None and at - self._took_over < TAKEOVER_SECONDS:
+        # Until the frontend's own batch has passed, the leader before may have woken what starts.
+        batch = max(batch_seconds(queue.able) for queue in pool.queues)
+        if self._took_over is not None and at - self._took_over < batch:
             self._leave_unjudged(name, pool, Unjudged.TAKEOVER, len(admitted))
             return []
         judged = [job for job in admitted if job.uid not in pool.arrived]
