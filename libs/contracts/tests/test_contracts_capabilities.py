@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from fairlead_contracts.frontend.capabilities import KUEUE, KUEUE_BLOCKING, KUEUE_PARKING, Capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities
+from fairlead_contracts.frontend.shipped import KUEUE, KUEUE_BLOCKING, KUEUE_PARKING
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.snapshot.types import SnapshotQueue
 

@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
-from fairlead_contracts.frontend.capabilities import KUEUE as KUEUE_ABLE
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
+from fairlead_contracts.frontend.shipped import KUEUE as KUEUE_ABLE
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import SnapshotClassValue, SnapshotQueue
 from fairlead_contracts.snapshot.write import encode_snapshot

@@ -19,7 +19,8 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.reservation_record import ReservationRecord
-from fairlead_contracts.frontend.capabilities import SHIPPED, SLURM, Capabilities, TieRule
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
+from fairlead_contracts.frontend.shipped import SHIPPED, SLURM
 from fairlead_contracts.messages.decisions import Basis, Position
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of

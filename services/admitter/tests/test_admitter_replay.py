@@ -28,7 +28,8 @@ from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_contracts.base.codec import to_packed
-from fairlead_contracts.frontend.capabilities import KUEUE_PARKING, Capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities
+from fairlead_contracts.frontend.shipped import KUEUE_PARKING
 from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, QueueHeads
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.state import (

@@ -19,7 +19,8 @@ from fairlead_admitter.decide.waking import ORDERED_SECONDS, batch_seconds
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.frontend.capabilities import KUEUE_PARKING, Capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities
+from fairlead_contracts.frontend.shipped import KUEUE_PARKING
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.quantities import MAX_QUANTITY
-from fairlead_contracts.frontend.capabilities import KUEUE
+from fairlead_contracts.frontend.shipped import KUEUE
 from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, PoolState, QueueState
 from fairlead_kube.kinds.queues import ClusterQueue, Cohort
 from fairlead_testkit.kubelab import things

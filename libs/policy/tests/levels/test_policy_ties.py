@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairlead_contracts.frontend.capabilities import Capabilities, TieRule, shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
+from fairlead_contracts.frontend.shipped import shipped_capabilities
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.ties import TieIndex, tie_of, tied_within

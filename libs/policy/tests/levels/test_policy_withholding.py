@@ -9,8 +9,9 @@ import pytest
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.frontend.capabilities import KUEUE as KUEUE_ABLE
-from fairlead_contracts.frontend.capabilities import SLURM, Capabilities, TieRule
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
+from fairlead_contracts.frontend.shipped import KUEUE as KUEUE_ABLE
+from fairlead_contracts.frontend.shipped import SLURM
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName, Revocation
 from fairlead_contracts.messages.state import QueueState

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from fairlead_contracts.base.instants import SECOND
-from fairlead_contracts.frontend.capabilities import KUEUE, SLURM, Capabilities, TieRule
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
+from fairlead_contracts.frontend.shipped import KUEUE, SLURM
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.read import decode_snapshot

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts import subjects
-from fairlead_contracts.frontend.capabilities import SIMULATED
+from fairlead_contracts.frontend.shipped import SIMULATED
 from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State, TenantState, subject_of
 from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.cluster import SimCluster

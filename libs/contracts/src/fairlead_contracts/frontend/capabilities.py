@@ -1,8 +1,9 @@
 """Capabilities: how a frontend compares jobs and what it can do, stated with its queues. The core asks these and never a name.
 
 Among them is whether a level could make a frontend stop a running job: it states the values of its settings under which
-levels stop nobody. One integer both queues and preempts in Kueue: a job that is lifted above a running one may be given its
-place. That is fairness by eviction, and not what a level is for (Kueue documentation, "Preemption"; KEP-7990).
+levels stop nobody. Where one integer both queues and preempts, as in Kueue, a job that is lifted above a running one may be
+given its place. That is fairness by eviction, and not what a level is for (Kueue documentation, "Preemption"; KEP-7990).
+What those are that ship with Fairlead stands in `shipped`.
 """
 
 import enum
@@ -52,7 +53,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     older release states the queue."""
     parking_strategy: str | None = None
     """The strategy of a queue that puts aside what does not fit, until room comes free; None where the frontend does not
-    say, as of an older release: then it is Kueue's, which no other frontend's queues have."""
+    say, as of an older release."""
     blocking_strategy: str | None = None
     """The strategy of a queue whose first job, where it does not fit, keeps the others back; None as with
     `parking_strategy`."""
@@ -79,76 +80,18 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         A setting or a value that the frontend does not call harmless counts as one that could: to write nothing is
         never the wrong guess.
         """
-        return {name: value for name, value in settings.items() if value not in self._harmless.get(name, ())}
+        harmless = self.harmless_settings or {}
+        return {name: value for name, value in settings.items() if value not in harmless.get(name, ())}
 
     def mending(self, settings: Iterable[str]) -> list[str]:
         """The values that make such settings harmless, the first of each, as far as the frontend says any."""
-        known = (self._harmless.get(name) for name in settings)
+        known = ((self.harmless_settings or {}).get(name) for name in settings)
         return list(dict.fromkeys(values[0] for values in known if values))
 
     def parks(self, strategy: str) -> bool:
         """Whether a queue of this strategy puts aside what does not fit."""
-        return strategy == (KUEUE_PARKING if self.parking_strategy is None else self.parking_strategy)
+        return bool(strategy) and strategy == self.parking_strategy
 
     def blocks(self, strategy: str) -> bool:
         """Whether the first job of a queue of this strategy keeps the others back where it does not fit."""
-        blocking = KUEUE_BLOCKING if self.blocking_strategy is None else self.blocking_strategy
-        return bool(strategy) and strategy == blocking
-
-    @property
-    def _harmless(self) -> Mapping[str, tuple[str, ...]]:
-        return KUEUE_HARMLESS if self.harmless_settings is None else self.harmless_settings
-
-
-KUEUE_HARMLESS: Mapping[str, tuple[str, ...]] = {
-    "withinClusterQueue": ("Never",),
-    # Any reclaims what belongs to the queue whatever the levels say.
-    "reclaimWithinCohort": ("Never", "Any"),
-    "borrowWithinCohort": ("Never",),
-}
-"""Kueue's settings; and what stands in snapshots and in an older release's facts: no other frontend states such settings."""
-KUEUE_PARKING = "BestEffortFIFO"
-"""Kueue's strategy that parks Workloads. Under the other one it tries the head of the queue again and again."""
-KUEUE_BLOCKING = "StrictFIFO"
-"""The other one: nobody behind the head is tried."""
-
-KUEUE = Capabilities(
-    ties=TieRule.SECOND,
-    orders_across_queues=False,
-    open_queues=False,
-    preempted="Preempted",
-    harmless_settings=KUEUE_HARMLESS,
-    parking_strategy=KUEUE_PARKING,
-    blocking_strategy=KUEUE_BLOCKING,
-    # `requeueBatchPeriod` (pkg/cache/queue).
-    retry_seconds=1.0,
-    # It takes some 0.04 s, but waits for an answer of the API server for each job that its cycle finds no room for.
-    try_seconds=0.1,
-    try_answers=10,
-    # One at a time, a pool in which four jobs a second end and start anew falls behind, and the batch does most of it:
-    # on Kueue 0.19, idle two cores, a slot stood free for 0.6 s.
-    tries_at_once=4,
-    starts_a_second=20,
-    priority_class="WorkloadPriorityClass",
-    check_command="fairlead doctor",
-)
-"""Kueue. A ClusterQueue orders by the timestamp, in the whole seconds that Kubernetes writes, then by the UID
-(`baseCompareFunc`, pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is
-the last thing compared (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
-SLURM = Capabilities(
-    ties=TieRule.JOB_NUMBER, batch=256, labelled_ahead=32, check_command="fairlead slurm check"
-)
-"""Slurm with priority weights of 0; with others its own factors sort what is equal. It orders by the submit
-time, a `time_t`, then by the job id and the number of the array's task (`sort_job_queue2`,
-src/slurmctld/job_scheduler.c)."""
-SIMULATED = Capabilities(needs_leave=False, batch=256, check_command="")
-"""The simulated cluster. It needs nobody's leave: there is nothing to break."""
-
-SHIPPED = {"kueue": KUEUE, "slurm": SLURM, "sim": SIMULATED}
-"""Capabilities by a frontend's name, for facts that do not state them: a snapshot's, an older release's."""
-_UNKNOWN = Capabilities()
-
-
-def shipped_capabilities(frontend: str) -> Capabilities:
-    """The capabilities of a frontend by its name, where its facts do not state them."""
-    return SHIPPED.get(frontend, _UNKNOWN)
+        return bool(strategy) and strategy == self.blocking_strategy

@@ -14,8 +14,9 @@ from fairlead_contracts.base.codec import Codec, Message, to_packed
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
-from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.frontend.shipped import completed, shipped_capabilities
 
 HIGHEST_LEVEL = 2**31 - 1
 """The highest level of all frontends: Kueue's priorities are 32 bits wide, with a sign."""
@@ -163,17 +164,22 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     @property
     def preempting(self) -> dict[str, str]:
         """The queue's preemption settings under which a level could stop a running job."""
-        return self.able.preempting(self.preemption)
+        return completed(self.able).preempting(self.preemption)
+
+    @property
+    def mending(self) -> list[str]:
+        """The values that make these settings harmless, the first of each, as far as its frontend says any."""
+        return completed(self.able).mending(sorted(self.preempting))
 
     @property
     def parks(self) -> bool:
         """Whether the queue puts aside what does not fit, until room comes free."""
-        return self.able.parks(self.strategy)
+        return completed(self.able).parks(self.strategy)
 
     @property
     def blocks(self) -> bool:
         """Whether its first job, where it does not fit, keeps the others back."""
-        return self.able.blocks(self.strategy)
+        return completed(self.able).blocks(self.strategy)
 
     @property
     def check_command(self) -> str:

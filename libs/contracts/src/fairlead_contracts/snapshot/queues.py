@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities
+from fairlead_contracts.frontend.shipped import shipped_capabilities
 from fairlead_contracts.messages.state import HIGHEST_LEVEL
 from fairlead_contracts.snapshot.gangs import Fail
 from fairlead_contracts.snapshot.types import (

@@ -7,12 +7,9 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.base.reading import Strict
-from fairlead_contracts.frontend.capabilities import (
-    Capabilities,
-    TieRule,
-    shipped_capabilities,
-)
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.frontend.cards import REGISTER, CardCount
+from fairlead_contracts.frontend.shipped import completed, shipped_capabilities
 from fairlead_contracts.frontend.taints import Toleration
 from fairlead_contracts.policyfile.document import PolicyDocument
 
@@ -285,7 +282,12 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def preempting(self) -> dict[str, str]:
         """The queue's preemption settings under which a level could stop a running job."""
-        return self.able.preempting(self.preemption)
+        return completed(self.able).preempting(self.preemption)
+
+    @property
+    def mending(self) -> list[str]:
+        """The values that make these settings harmless, the first of each, as far as its frontend says any."""
+        return completed(self.able).mending(sorted(self.preempting))
 
 
 class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):

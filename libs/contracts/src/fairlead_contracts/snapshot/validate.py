@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.frontend.capabilities import SHIPPED
 from fairlead_contracts.frontend.cards import CARD_RESOURCES
+from fairlead_contracts.frontend.shipped import SHIPPED
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import names_of, read_document
 from fairlead_contracts.snapshot.gangs import check_node

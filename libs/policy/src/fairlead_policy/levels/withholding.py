@@ -41,6 +41,11 @@ class JudgedQueue(Protocol):
         """The queue's preemption settings, in its frontend's words, under which a level could stop a running job."""
         ...
 
+    @property
+    def mending(self) -> Collection[str]:
+        """The values that make these settings harmless, as far as its frontend says any."""
+        ...
+
 
 class LevelFate(enum.StrEnum):
     """The fate of levels that stand, where an order is not written."""
@@ -183,7 +188,7 @@ def why_preempting(document: PolicyDocument, queues: Collection[JudgedQueue]) ->
     for queue in sorted(queues, key=lambda queue: queue.name):
         if queue.preempting:
             told = ", ".join(f"{name} {value}" for name, value in sorted(queue.preempting.items()))
-            harmless = " or ".join(queue.able.mending(sorted(queue.preempting)))
+            harmless = " or ".join(queue.mending)
             mended = f"it to {harmless} in the queue, or " if harmless else ""
             return (
                 f"queue {queue.name} has {told}: a level could stop a running job, and the policy says "

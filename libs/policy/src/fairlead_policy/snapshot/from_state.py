@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.frontend.capabilities import SHIPPED
+from fairlead_contracts.frontend.shipped import unless_shipped
 from fairlead_contracts.messages.state import (
     ClassState,
     JobState,
@@ -211,7 +211,7 @@ def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noq
         highest_level=queue.highest_level,
         bands_by_class=queue.bands_by_class,
         preemption=queue.preemption,
-        capabilities=None if queue.able == SHIPPED.get(queue.frontend) else queue.able,
+        capabilities=unless_shipped(queue.frontend, queue.able),
     )
 
 

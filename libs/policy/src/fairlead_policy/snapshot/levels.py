@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities
+from fairlead_contracts.frontend.shipped import shipped_capabilities
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQueue

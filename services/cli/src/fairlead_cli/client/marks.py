@@ -14,7 +14,7 @@ from fairlead_cli.client.phrases import (
 )
 from fairlead_cli.client.plain_table import StyledText
 from fairlead_cli.console import Style, unstyled, wrapped
-from fairlead_contracts.frontend.capabilities import shipped_capabilities
+from fairlead_contracts.frontend.shipped import shipped_capabilities
 from fairlead_contracts.messages.questions import Steering
 
 BAR_WIDTH = 28

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairlead_bus.facts.announcer import Statements
-from fairlead_contracts.frontend.capabilities import SLURM, Capabilities, TieRule
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
+from fairlead_contracts.frontend.shipped import SLURM
 from fairlead_contracts.messages.state import (
     JobArray,
     JobState,

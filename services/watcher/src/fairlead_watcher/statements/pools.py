@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairlead_contracts.frontend.capabilities import KUEUE
+from fairlead_contracts.frontend.shipped import KUEUE
 from fairlead_contracts.messages.state import (
     ClassState,
     CohortQuota,

@@ -6,8 +6,8 @@ from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
-from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
+from fairlead_contracts.frontend.shipped import KUEUE
 from fairlead_kube.kinds.objects import holds
 from fairlead_kube.kinds.queues import ClusterQueue
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
