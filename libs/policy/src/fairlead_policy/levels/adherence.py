@@ -19,8 +19,8 @@ from fairlead_contracts.messages.state import CohortQuota, JobState, QueueState
 from fairlead_policy.levels.free_quota import FreeQuota, HeldQuota, QuotaShape, shape_of
 
 HINDERED_SECONDS = 30.0
-"""Seconds after which a job that fits and is not started is hindered. A frontend's own batches take a second,
-or ten (Kueue's SchedulerLongRequeueInterval)."""
+"""Seconds after which a job that fits and is not started is hindered: longer than a frontend's own batches, which take
+a second, or ten where it has a slow one (in Kueue, SchedulerLongRequeueInterval)."""
 _FORGOTTEN_SECONDS = 600.0
 """Seconds after which a hindered job is given another try."""
 

@@ -1,8 +1,8 @@
 """Free quota: which waiting jobs would fit into what is free of a pool's quota, flavor by flavor.
 
-The sums are those of Kueue 0.19, `pkg/cache/scheduler/resource_node.go` (`available`): a queue has what is left of its own
-quota, and what the nodes above it have left of what is lent to them, as far as it may borrow. What cannot be seen from
-a queue's quota, as taints and nodes of a flavor, is taken as no hindrance: who is told to fit and does not costs one try.
+A queue has what is left of its own quota, and what the nodes above it have left of what is lent to them, as far as it may
+borrow (as Kueue 0.19 reckons: `available`, pkg/cache/scheduler/resource_node.go). What cannot be seen from a queue's quota,
+as taints and nodes of a flavor, is taken as no hindrance: who is told to fit and does not costs one try.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,12 +1,15 @@
-"""The budget of labels: how much of Kueue's time may go into trying jobs that have no room.
+"""The budget of labels: how much of a frontend's time may go into trying jobs that have no room.
 
-Kueue tries a Workload whose priority changed. Where it does not fit, Kueue writes the reason into its status before it goes on
-with its cycle (`requeueAndUpdate`, pkg/scheduler): until the API server has answered, it admits nobody, in no queue. So a
-label on a job without room costs as much of Kueue's time as the API server takes for a write. With CPU to spare that is
-5 ms, and nothing is lost. Kueue's own load on two cores makes it 0.1 s: without a budget, labels had 183 jobs tried in vain
-in place of 40, and for 14 of 34 seconds nobody was admitted.
+A frontend that parks tries a job whose level changed. Where it does not fit, the frontend may note the reason before it
+goes on, and admit nobody, in no queue, until that is written. So a label on a job without room costs as much of its time as
+a write takes. With CPU to spare nothing is lost by that.
 
-While many jobs start, labels therefore take a bounded share of the time. Where few start, Kueue has nothing else to do.
+While many jobs start, labels therefore take a bounded share of the time. Where few start, the frontend has nothing else
+to do.
+
+Kueue is one that does so (`requeueAndUpdate`, pkg/scheduler): it waits for the API server, which takes 5 ms with CPU to
+spare, and 0.1 s under Kueue's own load on two cores. Without a budget, labels had 183 jobs tried in vain there in place of
+40, and for 14 of 34 seconds nobody was admitted.
 """
 
 import statistics
@@ -18,7 +21,7 @@ from fairlead_admitter.decide.pace import MANY_STARTS
 SHARE = 0.1
 """Part of each second that may go into trials in vain."""
 SAVED_SECONDS = 0.25
-"""Seconds that are saved up at most: 50 labels at once where the API server answers in 5 ms, two where in 0.1 s."""
+"""Seconds that are saved up at most: 50 labels at once where the frontend answers in 5 ms, two where in 0.1 s."""
 OWED_SECONDS = -1.0
 """Seconds that are owed at most, below zero: one very slow answer does not keep levels away for longer than ten
 seconds."""

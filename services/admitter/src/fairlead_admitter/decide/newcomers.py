@@ -2,8 +2,8 @@
 
 The facts are always a little ahead of the decisions. A job that is in the facts and among no heads stands, as far as a
 plan can tell, behind the window; had its frontend's tie put it before the window's last, the window would be lifted
-over it. Kueue's ties within one second are UIDs, so of jobs that arrive together every other one would cost such
-a write, only to be in the window itself a moment later. So nothing is lifted over a newcomer.
+over it. Where ties within one second are UIDs, of jobs that arrive together every other one would cost such a write, only
+to be in the window itself a moment later. So nothing is lifted over a newcomer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

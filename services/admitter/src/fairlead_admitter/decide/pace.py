@@ -11,10 +11,10 @@ always labelled. The most starts ever seen together, in place of their mean, lab
 that ends is enough.
 
 Where jobs are woken one by one (see `waking`), labels matter to the frontend's own batch alone: to one that falls into the
-moment between a release and the wake-up. There as many positions are labelled as start together on the mean; each more is a priority more
-that the batch tries one by one, and a try before it. On Kueue 0.19 the third try in a row that admits nobody is followed
-by a pause of 1 to 2 ms, the fourth by 4, the fifth by 7 (`pkg/util/wait`), and what comes free in such a pause of the batch
-goes to whoever is tried next.
+moment between a release and the wake-up. There as many positions are labelled as start together on the mean; each more is a level more
+that the batch tries one by one, and a try before it. A frontend may pause after tries in a row that admit nobody, and what
+comes free in such a pause of the batch goes to whoever is tried next. (Kueue 0.19 does: 1 to 2 ms after the third, 4 after
+the fourth, 7 after the fifth; `pkg/util/wait`.)
 """
 
 import math
@@ -49,8 +49,8 @@ LATE_LEAST = 4
 QUICK_SECONDS = 0.05
 """A frontend that answers a write sooner has CPU to spare, so that a rest would help nobody.
 
-Kueue's own load on two cores: 0.06 to 0.41 s in most seconds in which levels come too late, 0.03 to 0.05
-before it takes all of them."""
+Measured beside one that has none (Kueue under its own load on two cores): 0.06 to 0.41 s in most seconds in which levels
+come too late, 0.03 to 0.05 before it takes all of them."""
 MANY_STARTS = 10
 """Starts within `STARTS_SECONDS`, in all pools, from which on a frontend that answers slowly is spared."""
 ANSWERS = 2.0
@@ -58,10 +58,11 @@ ANSWERS = 2.0
 CROWDED_PART = 0.5
 """The part of the time for which a process wants a CPU and has none, from which on its machine has none to spare.
 
-Beside Kueue's own load on two cores it is 0.7 to 0.95, before that load 0 to 0.4."""
+Measured beside such a frontend (the same Kueue) it is 0.7 to 0.95, before its load 0 to 0.4."""
 LATE_SECONDS = 0.5
-"""Seconds of rest for each `LATE_LEAST` writes that came too late: half of Kueue's own batch, so that a job that is woken
-after it may still come before the batch. Four times as long where none of them reached a job that waits."""
+"""Seconds of rest for each `LATE_LEAST` writes that came too late: so short that a job that is woken after it may still come
+before the frontend's own batch, where this takes a second (`retry_seconds`). Four times as long where none of them reached
+a job that waits."""
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:

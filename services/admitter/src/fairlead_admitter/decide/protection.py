@@ -1,8 +1,8 @@
 """Protection: under `preemption: protect`, what runs stands at the top of its band.
 
-One integer both queues and preempts in Kueue. Where a queue preempts, a waiting job that is lifted to the front could
-stop a running one of its own class; so what was admitted is lifted too, above everything that waits. Between the
-admission and the lift there is a moment in which it is not protected.
+A level may both queue and preempt. Where a queue preempts by it, a waiting job that is lifted to the front could stop a
+running one of its own class; so what was admitted is lifted too, above everything that waits. Between the admission and
+the lift there is a moment in which it is not protected.
 """
 
 import time
@@ -34,8 +34,8 @@ class Protection:
     def note(self, changes: Iterable[JobChange]) -> None:
         """Takes in jobs that started, changed their level while they run, or run no more.
 
-        A running job falls too: Kueue sets a priority back to its class's when it restarts, and a release takes every
-        level back.
+        A running job falls too: a frontend may set a level back when it restarts (Kueue sets a priority back to its
+        class's), and a release takes every level back.
         """
         for change in changes:
             before, after = change.before, change.after
