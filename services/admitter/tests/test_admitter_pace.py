@@ -13,7 +13,6 @@ from fairlead_admitter.decide.pace import (
     LEAST_WHERE_WOKEN,
     MANY_STARTS,
     MARGIN,
-    QUICK_SECONDS,
     REACTIONS_SECONDS,
     STARTS_SECONDS,
     TOGETHER_SECONDS,
@@ -25,11 +24,14 @@ from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_testkit.builders import a_job, a_queue
 from fairlead_testkit.manual_clock import ManualClock
+
+QUICK_SECONDS = Capabilities().quick_answer_seconds
 
 
 @pytest.mark.parametrize(
@@ -120,6 +122,18 @@ def test_a_frontend_that_answers_quickly_is_spared_nothing() -> None:
     assert pace.late_by() == 0.0, "however long our own reaction takes"
     pace.arrived(in_time=0, late=0, took=[5.0] * 9)
     assert pace.late_by() == 2 * LATE_SECONDS
+
+
+def test_when_a_frontend_answers_quickly_and_how_short_a_rest_has_to_be_is_its_own_to_say() -> None:
+    pace = Pace(lambda: 0.0, _no_wait)
+    pace.arrived(in_time=0, late=LATE_LEAST, took=[1.0] * LAST_WRITES)
+    assert pace.late_by() == LATE_SECONDS
+    pace.learn(Capabilities(retry_seconds=0.2))
+    assert pace.late_by() == 0.1, "half of its own batch"
+    pace.learn(Capabilities(retry_seconds=60.0))
+    assert pace.late_by() == LATE_SECONDS, "no longer"
+    pace.learn(Capabilities(quick_answer_seconds=1.0))
+    assert pace.late_by() == 0.0
 
 
 def test_where_jobs_are_woken_as_many_are_labelled_as_start_together_within_a_reaction() -> None:

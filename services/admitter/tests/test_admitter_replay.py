@@ -29,7 +29,7 @@ from fairlead_admitter.observe.watch import Observation
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.frontend.capabilities import Capabilities
-from fairlead_contracts.frontend.shipped import KUEUE_PARKING
+from fairlead_contracts.frontend.shipped import KUEUE, KUEUE_PARKING
 from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, QueueHeads
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.state import (
@@ -481,6 +481,9 @@ def test_without_leave_turns_rest_where_many_start_on_a_machine_without_cpu_to_s
     assert slow.replica.rest() == 0.0, "few start"
     assert slow.turn(1.0, *slow.start_all(400), *slow.waiting) == 0, "nothing may be written"
     assert slow.replica.rest() == LATE_SECONDS
+    able = msgspec.structs.replace(KUEUE, retry_seconds=0.2)
+    assert slow.turn(1.1, a_queue(frontend="kueue", capabilities=able, rev=2)) == 0
+    assert slow.replica.rest() == 0.1, "half of its own batch, as it states it now"
     slow.replica.cpu_wait = 0.0
     assert slow.replica.rest() == 0.0
     steered = SlowFrontend(QUEUE)

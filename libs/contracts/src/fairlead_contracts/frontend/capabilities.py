@@ -57,7 +57,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     blocking_strategy: str | None = None
     """The strategy of a queue whose first job, where it does not fit, keeps the others back; None as with
     `parking_strategy`."""
-    # What a frontend does not state of these five is what older releases took of every one.
+    # What a frontend does not state of these six is what older releases took of every one.
     retry_seconds: float = 1.0
     """Seconds after something came free in which the frontend of itself tries anew all that it put aside: its batch."""
     try_seconds: float = 0.1
@@ -68,6 +68,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The most jobs that are given a level to be tried while none of them was seen to start or to be refused yet."""
     starts_a_second: int = 20
     """Starts of a queue in a second, above which its jobs wait for the frontend's time and not for room."""
+    quick_answer_seconds: float = 0.05
+    """Seconds within which the frontend answers a write where it has CPU to spare."""
     priority_class: str = "priority class"
     """The frontend's word for what gives a job of a class its level when nobody steers."""
     check_command: str | None = None

@@ -24,6 +24,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
+from fairlead_contracts.frontend.capabilities import Capabilities
+
 LEAST = 4
 """Positions that are labelled however little starts."""
 LEAST_WHERE_WOKEN = 1
@@ -46,11 +48,6 @@ LAST_WRITES = 16
 ones."""
 LATE_LEAST = 4
 """Number of the last writes to jobs that wait no more from which on jobs start faster than levels reach them."""
-QUICK_SECONDS = 0.05
-"""A frontend that answers a write sooner has CPU to spare, so that a rest would help nobody.
-
-Measured beside one that has none (Kueue under its own load on two cores): 0.06 to 0.41 s in most seconds in which levels
-come too late, 0.03 to 0.05 before it takes all of them."""
 MANY_STARTS = 10
 """Starts within `STARTS_SECONDS`, in all pools, from which on a frontend that answers slowly is spared."""
 ANSWERS = 2.0
@@ -58,11 +55,13 @@ ANSWERS = 2.0
 CROWDED_PART = 0.5
 """The part of the time for which a process wants a CPU and has none, from which on its machine has none to spare.
 
-Measured beside such a frontend (the same Kueue) it is 0.7 to 0.95, before its load 0 to 0.4."""
+Measured beside a frontend whose own load takes two cores (Kueue), it is 0.7 to 0.95, before that load 0 to 0.4."""
 LATE_SECONDS = 0.5
-"""Seconds of rest for each `LATE_LEAST` writes that came too late: so short that a job that is woken after it may still come
-before the frontend's own batch, where this takes a second (`retry_seconds`). Four times as long where none of them reached
-a job that waits."""
+"""Seconds of rest at most for each `LATE_LEAST` writes that came too late. Four times as long where none of them reached a
+job that waits."""
+LATE_PART = 0.5
+"""Part of the frontend's own batch that such a rest takes at most, so that a job that is woken after it may still come before
+the batch."""
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:
@@ -98,6 +97,11 @@ class Pace:
         self._writes: deque[tuple[float, bool]] = deque(maxlen=LAST_WRITES)
         """Arrivals of writes: each one's monotonic second, and whether it was too late."""
         self._took: deque[float] = deque(maxlen=LAST_WRITES)
+        self._able = Capabilities()
+
+    def learn(self, able: Capabilities) -> None:
+        """Takes in what the cluster's frontend states."""
+        self._able = able
 
     def started(self, pool: str, jobs: int) -> None:
         """Counts jobs of the pool that were just seen to start."""
@@ -138,15 +142,17 @@ class Pace:
         longer. The larger the part that comes too late, the less a longer rest loses.
         """
         many = self.starts() >= MANY_STARTS
+        rest = min(LATE_SECONDS, LATE_PART * self._able.retry_seconds)
         if many and self._withheld.issuperset(self._starts):
-            return LATE_SECONDS if self._cpu_wait() >= CROWDED_PART else 0.0
+            return rest if self._cpu_wait() >= CROWDED_PART else 0.0
         until = self._clock() - WRITES_SECONDS
         late = sum(late for at, late in self._writes if at > until)
         answer = statistics.median(self._took) if self._took else 0.0
-        if answer <= QUICK_SECONDS:
+        # A rest would help nobody.
+        if answer <= self._able.quick_answer_seconds:
             return 0.0
-        slow = min(LATE_SECONDS, ANSWERS * answer) if many else 0.0
-        return max(slow, LATE_SECONDS * late / LATE_LEAST if late >= LATE_LEAST else 0.0)
+        slow = min(rest, ANSWERS * answer) if many else 0.0
+        return max(slow, rest * late / LATE_LEAST if late >= LATE_LEAST else 0.0)
 
     def due(self) -> float:
         """Seconds to rest between two turns that follow on each other's heels."""

@@ -30,6 +30,7 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -130,9 +131,11 @@ class Planner:
         """Takes in what was seen to happen, as a turn begins."""
         self._wake_state.take_up_due()
         self._protection.note(seen.jobs)
-        queues = self._known.facts.queues
+        stated = self._known.facts.queues
+        able = {pool: stated[min(names)].able for pool, names in pools.items()}
+        self._wake_state.learn(able)
         # The queues of a cluster are one frontend's.
-        self._wake_state.learn({pool: queues[min(names)].able for pool, names in pools.items()})
+        self.pace.learn(next(iter(able.values()), Capabilities()))
         if seen.news:
             self._wake_state.note(pools, seen.jobs, seen.before_seq)
         self._newcomers.forget_old(seen.at)
