@@ -3,7 +3,7 @@
 Among them is whether a level could make a frontend stop a running job: it states the values of its settings under which
 levels stop nobody. Where one integer both queues and preempts, as in Kueue, a job that is lifted above a running one may be
 given its place. That is fairness by eviction, and not what a level is for (Kueue documentation, "Preemption"; KEP-7990).
-What those are that ship with Fairlead stands in `shipped`.
+Those of the frontends that ship with Fairlead stand in `shipped`.
 """
 
 import enum

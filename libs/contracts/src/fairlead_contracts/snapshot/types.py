@@ -384,6 +384,11 @@ class SnapshotJob(msgspec.Struct, frozen=True, gc=False):
         """The number in place of its class's weight, as orders name it."""
         return self.priority_override
 
+    @property
+    def able(self) -> Capabilities:
+        """The capabilities of its frontend by its name, for a job whose queue the snapshot does not state."""
+        return shipped_capabilities(self.frontend)
+
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A pool's waiting and running jobs at one instant, and the policy to order them by."""

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairlead_contracts.frontend.capabilities import Capabilities
-from fairlead_contracts.frontend.shipped import shipped_capabilities
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQueue
@@ -130,7 +129,7 @@ def plan_snapshot_levels(
         able = [job for job in ordered if job.uid not in last] if last else ordered
         count = window_of(able, window)
         behind = able[count:] + [job for job in ordered if job.uid in last] if last else able[count:]
-        ties = _PaperTies(how.able, where[1])
+        ties = _PaperTies(how.able)
         queued = _OnPaper(able[:count], behind, levels, ties)
         plan = plan_class_bands(how.class_bands, queued, how.able.values(), reserved=reserved)
         writes += [(change.uid, change.level) for change in plan.changes]
@@ -139,11 +138,10 @@ def plan_snapshot_levels(
 
 
 class _PaperTies:
-    """The rule by which one frontend compares jobs of one level: as its queues say, else by its name."""
+    """The rule by which one frontend compares jobs of one level: as its queues say, else as the jobs do."""
 
-    def __init__(self, able: Mapping[str, Capabilities], frontend: str) -> None:
+    def __init__(self, able: Mapping[str, Capabilities]) -> None:
         self._able = able
-        self._by_name = shipped_capabilities(frontend)
 
     def labelled(self, job: SnapshotJob) -> LabelledJob:
         """The job as a plan takes it."""
@@ -159,7 +157,7 @@ class _PaperTies:
         return tie_of(self._of(job).ties, job.queue_time, name=job.id, uid=job.uid)
 
     def _of(self, job: SnapshotJob) -> Capabilities:
-        return self._able.get(job.queue, self._by_name)
+        return self._able.get(job.queue) or job.able
 
 
 class _OnPaper:

@@ -131,9 +131,9 @@ class WindowLevels:
 def at_untried_levels(plan: SteeringPlan, levels: WindowLevels) -> SteeringPlan:
     """The plan, with levels at which the frontend tries at once whoever gets them.
 
-    Kueue notes on a Workload why it does not fit when it first tries it, by a call that takes longer than all else
-    of its batch together. What comes free during that call goes to whoever the batch tries next. So nobody of the
-    window shall be tried there first.
+    A frontend may note why a job does not fit when it first tries it, by a call that takes longer than all else of its batch
+    together (Kueue does, in the Workload's status). What comes free during that call goes to whoever the batch tries next.
+    So nobody of the window shall be tried there first.
     """
     planned = {write.job.uid: write for write in plan.writes}
     parts: dict[str | None, _PlannedClassBand] = {}
