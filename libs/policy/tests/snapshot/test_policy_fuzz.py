@@ -69,13 +69,18 @@ def attempt_on[D: (PolicyDocument, Snapshot)](
     return "taken"
 
 
+NO_JSON = "is not valid JSON"
+"""What is no JSON has a line and a column, and nothing of it to quote."""
+
+
 def check_refusal(error: DocumentError) -> None:
     assert error.problems
     for problem in error.problems:
         assert problem.field
         assert problem.reason
-        assert str(problem).startswith(f"{problem.field}: {problem.reason}")
-        nothing_there = problem.reason == "is missing" or problem.reason.startswith("is empty")
+        assert str(problem).startswith(str(problem.unquoted()))
+        assert str(problem).isprintable()
+        nothing_there = problem.reason == "is missing" or problem.reason.startswith(("is empty", NO_JSON))
         assert nothing_there or "(found " in str(problem)
 
 
