@@ -113,8 +113,10 @@ def test_a_document_that_is_none_is_not_quoted(found: object) -> None:
 
 
 def test_what_a_terminal_would_obey_is_told_as_escapes() -> None:
-    problem = FieldError("a\n\x1b[31m\u202e\ud800", "\x9b\N{RIGHT-TO-LEFT OVERRIDE}\udc00ä", "is wrong")
-    assert str(problem) == 'a\\n\\x1b[31m\\u202e\\ud800: is wrong (found "\\x9b\\u202e\\udc00ä")'
+    problem = FieldError(
+        "a\n\x1b[31m\u202e\ud800", "\x9b\N{RIGHT-TO-LEFT OVERRIDE}\udc00ä", "is none of b\ud800"
+    )
+    assert str(problem) == 'a\\n\\x1b[31m\\u202e\\ud800: is none of b\\ud800 (found "\\x9b\\u202e\\udc00ä")'
     assert len(str(FieldError("k" * 100_000, "v" * 100_000, "is wrong"))) < 400
 
 

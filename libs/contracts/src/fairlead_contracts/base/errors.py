@@ -33,7 +33,7 @@ class FieldError(ContractError):
 
     def __init__(self, field: str, value: object, reason: str) -> None:
         found = "" if value is UNSET else f" (found {shown(value)})"
-        super().__init__(f"{_shortened(_printable(field), _FIELD_CHARACTERS)}: {reason}{found}")
+        super().__init__(f"{_shortened(_printable(field), _FIELD_CHARACTERS)}: {_printable(reason)}{found}")
         self.field = field
         self.value = value
         self.reason = reason
