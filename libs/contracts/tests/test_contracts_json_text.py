@@ -39,6 +39,8 @@ from fairlead_testkit.fuzz_inputs import a_policy, a_snapshot
             f"line 2, column {DEEPEST}: lists and mappings nest more than {DEEPEST} deep",
         ),
         ('["\\"[", ' + '{"a":' * 100_000, f"lists and mappings nest more than {DEEPEST} deep"),
+        (f'{{"a": {"9" * 5000},\n}}', "line 1, column 5007: no comma may stand behind the last value"),
+        (f"[{'9' * 5000},\n" + " " * WRITTEN_BY_HAND + "[" * 200_000, f"nest more than {DEEPEST} deep"),
     ],
 )
 def test_what_is_no_json_is_told_in_our_words_with_its_place(text: str, told: str) -> None:

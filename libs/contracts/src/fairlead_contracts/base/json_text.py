@@ -95,16 +95,24 @@ class _Parser:
         if len(self._text) <= WRITTEN_BY_HAND:
             _check_depth(self._text)
         try:
-            return self._parsed(int)
+            return self._parsed()
         except json.JSONDecodeError as error:
             raise JsonError(_syntax(error)) from error
         except RecursionError as error:
             _check_depth(self._text)
             raise JsonError(TOO_DEEP) from error
-        except ValueError:  # a number has more digits than Python reads
-            return self._parsed(self._integer)
 
-    def _parsed(self, integer: Callable[[str], object]) -> object:
+    def _parsed(self) -> object:
+        try:
+            return self._loaded(int)
+        except json.JSONDecodeError:
+            raise
+        except (
+            ValueError
+        ):  # a number has more digits than Python reads, and what follows may be broken as well
+            return self._loaded(self._integer)
+
+    def _loaded(self, integer: Callable[[str], object]) -> object:
         found: object = json.loads(self._text, object_pairs_hook=self._object, parse_int=integer)
         return found
 
