@@ -60,6 +60,7 @@ QUEUE = a_queue(
 )
 BATCH_SECONDS = batch_seconds(QUEUE.able)
 SLOW = msgspec.structs.replace(QUEUE.able, starts_a_second=2)
+OLDER = msgspec.structs.replace(QUEUE.able, parking_strategy=None)
 
 
 class TurnInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -425,6 +426,8 @@ def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room()
         (QUEUE, 0, True, False),
         (QUEUE, 1, False, False),
         (a_queue(), 1, True, False),
+        (msgspec.structs.replace(QUEUE, frontend="kueue", capabilities=OLDER), 1, True, True),
+        (a_queue(capabilities=OLDER), 1, True, False),
         (msgspec.structs.replace(QUEUE, capabilities=SLOW), 1, True, True),
         (msgspec.structs.replace(QUEUE, capabilities=SLOW), 0, True, False),
     ],
@@ -433,6 +436,8 @@ def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room()
         "quick enough",
         "started long ago",
         "of a frontend that parks nothing",
+        "as an older release states it",
+        "of a frontend that parks nothing, as an older release states it",
         "fast for a slow frontend",
         "quick enough for a slow frontend",
     ],

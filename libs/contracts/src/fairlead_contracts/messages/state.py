@@ -177,6 +177,13 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
         return completed(self.able).parks(self.strategy)
 
     @property
+    def may_park(self) -> bool:
+        """Whether its frontend puts aside what does not fit under some strategy, be it not the queue's."""
+        stated = self.able.parking_strategy
+        # As with the command, an older release may state others and not this one.
+        return bool(shipped_capabilities(self.frontend).parking_strategy if stated is None else stated)
+
+    @property
     def blocks(self) -> bool:
         """Whether its first job, where it does not fit, keeps the others back."""
         return completed(self.able).blocks(self.strategy)
@@ -287,8 +294,8 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     """Writer of a queued job's level, by the name under which the frontend keeps that; empty where it does
     not say, and of a job that nobody gave one."""
     base: int = 0
-    """Level that it has when nobody steers: its class's value in the cluster. Never read back from a
-    level."""
+    """Level that it has when nobody steers: of Kueue its priority, or what that was before an admitter wrote a level there.
+    Never read back from a level."""
     pods: int = 1
     shapes: tuple[JobShape, ...] = ()
     """Pods of a waiting job, by their kinds. Empty where `demand` and `pods` say it: pods that are all alike,

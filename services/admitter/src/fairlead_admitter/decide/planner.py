@@ -186,7 +186,7 @@ class Planner:
         """
         queues = self._known.facts.queues
         found = {
-            pool: [name for name in names if name in queues and queues[name].able.parking_strategy]
+            pool: [name for name in names if name in queues and queues[name].may_park]
             for pool, names in self._wake_state.outpaced().items()
         }
         return {pool: names for pool, names in found.items() if names}
