@@ -17,6 +17,7 @@ from fairlead_contracts.messages.questions import (
     ExplainQuestion,
     PoolQueue,
     QueueQuestion,
+    UnrankedJob,
 )
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
@@ -103,6 +104,23 @@ def test_an_answer_is_halved_until_it_fits_and_says_how_many_are_left_out() -> N
     assert len(cut.positions) == cut.most == held // 4
     assert cut.more == pool.more + held - held // 4
     assert queue_payload(many, len(to_json(many))) == to_json(many)
+
+
+def test_jobs_without_a_position_are_halved_until_the_answer_fits() -> None:
+    reply = a_queue_reply()
+    [pool] = reply.pools
+    held = [
+        UnrankedJob(job=f"team-a/held-{number}", tenant="team-a", why="held" * 200) for number in range(512)
+    ]
+    pools = [msgspec.structs.replace(pool, unranked=512, unranked_first=held)] * 3
+    many = msgspec.structs.replace(reply, pools=pools, nowhere=512, nowhere_first=held)
+    payload = queue_payload(many)
+    assert len(payload) <= PAYLOAD_LIMIT < len(to_json(many))
+    cut = QUEUE_REPLY.decode(payload)
+    assert cut.nowhere_first == held[:256]
+    for found in cut.pools:
+        assert (found.unranked, found.unranked_first) == (512, held[:256])
+        assert (found.positions, found.more, found.most) == (pool.positions, pool.more, pool.most)
 
 
 def test_tenants_are_halved_until_they_fit_and_the_others_are_counted() -> None:

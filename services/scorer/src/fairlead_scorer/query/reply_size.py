@@ -19,17 +19,26 @@ def that_fit(positions: Sequence[Position], limit: int = PAYLOAD_LIMIT) -> list[
 
 
 def queue_payload(reply: QueueReply, limit: int = PAYLOAD_LIMIT) -> bytes:
-    """The answer as it is sent: with the first of its jobs where all of them are more than one message holds."""
+    """The answer as it is sent: with the first of its jobs where all of them are more than one message holds.
+
+    So are those without a position: each has a sentence, and a pool, or many, may have hundreds of them.
+    """
     payload = to_json(reply)
-    most = max((len(pool.positions) for pool in reply.pools), default=0)
+    named = [jobs for pool in reply.pools for jobs in (pool.positions, pool.unranked_first)]
+    most = max(map(len, [*named, reply.nowhere_first or ()]), default=0)
     while len(payload) > limit and most > 1:
         most //= 2
-        reply = msgspec.structs.replace(reply, pools=[_first(pool, most) for pool in reply.pools])
+        reply = msgspec.structs.replace(
+            reply,
+            pools=[_first(pool, most) for pool in reply.pools],
+            nowhere_first=reply.nowhere_first and reply.nowhere_first[:most],
+        )
         payload = to_json(reply)
     return payload
 
 
 def _first(pool: PoolQueue, most: int) -> PoolQueue:
+    pool = msgspec.structs.replace(pool, unranked_first=pool.unranked_first[:most])
     left_out = len(pool.positions) - most
     if left_out <= 0:
         return pool
