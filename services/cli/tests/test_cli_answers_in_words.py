@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from fairlead_cli.client.explained import explain_text
+from fairlead_cli.client.live import Throughput, dashboard
 from fairlead_cli.client.phrases import adherence_in_words, ahead_in_words, demand, duration
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_contracts.messages.questions import (
@@ -176,5 +177,7 @@ def test_of_many_tenants_before_a_job_the_first_are_named(tenants: int, told: st
 def test_tenants_that_no_answer_holds_are_counted() -> None:
     [pool] = a_tenants_reply().pools
     assert "more tenant" not in tenants_view(a_tenants_reply())
-    shown = tenants_view(a_tenants_reply(pools=[msgspec.structs.replace(pool, more=2)]))
-    assert "… and 2 more tenants, more than an answer holds (--tenant T shows one)" in shown.splitlines()
+    cut = a_tenants_reply(pools=[msgspec.structs.replace(pool, more=2)])
+    frame = dashboard("Fairlead", tenants=cut, queue=None, throughput=Throughput())
+    for shown in (tenants_view(cut), frame):
+        assert "… and 2 more tenants, more than an answer holds (--tenant T shows one)" in shown.splitlines()

@@ -234,11 +234,6 @@ def _pool_lines(pool: PoolTenants, columns: int, style: Style) -> Iterator[str]:
     yield from steering_lines(pool.steering, columns=columns, style=style)
     if pool.tenants:
         yield from tenants_lines(pool, columns=columns, style=style)
-        if pool.more:
-            told = (
-                f"… and {counted(pool.more, 'more tenant')}, more than an answer holds (--tenant T shows one)"
-            )
-            yield style(wrapped(told, columns), "dim")
     else:
         yield style("No tenant has jobs that run or wait.", "dim")
     yield from _silences(pool, columns, style)
@@ -287,6 +282,9 @@ def tenants_lines(
     if wide:
         shown.append((Column("uses", wraps=True), lambda one: StyledText(_use(one.standing), "dim")))
     yield from _table(shown, [line for _, line in tree], columns, style)
+    if pool.more:
+        told = f"… and {counted(pool.more, 'more tenant')}, more than an answer holds (--tenant T shows one)"
+        yield style(wrapped(told, columns), "dim")
 
 
 def _bar_head(*, wide: bool, by_weight: bool) -> str:
