@@ -418,6 +418,31 @@ def test_the_base_is_what_an_admitter_noted_and_who_else_notes_one_is_told(
     assert [(fault.field, fault.value) for fault in job.faults] == [(field, value) for value in told]
 
 
+def test_whose_note_beside_our_priority_is_forged_is_told_of_the_note_alone() -> None:
+    view = a_view()
+    view.class_value("WorkloadPriorityClass", Key("", "high"), 2000)
+    managed = [
+        {"manager": LEVEL_WRITER, "operation": "Update", "fieldsV1": {"f:spec": {"f:priority": {}}}},
+        {
+            "manager": "kubectl-edit",
+            "operation": "Update",
+            "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{BASE_PRIORITY}": {}}}},
+        },
+    ]
+    reference = {"kind": "WorkloadPriorityClass", "name": "high"}
+    item = raw(
+        metadata__annotations={BASE_PRIORITY: "9000"},
+        metadata__managedFields=managed,
+        spec__priority=2900,
+        spec__priorityClassRef=reference,
+    )
+    job = job_of(item, view)
+    assert job.base == 0
+    assert [(fault.field, fault.value) for fault in job.faults] == [
+        (f"metadata.annotations[{BASE_PRIORITY}]", "9000")
+    ]
+
+
 def test_a_boost_that_kueue_does_not_read_is_no_part_of_the_level() -> None:
     view = a_view()
     view.workload(KEY, facts_of(raw(metadata__annotations={PRIORITY_BOOST: "5"}, spec__priority=7)))
@@ -443,13 +468,17 @@ def test_a_boost_that_kueue_does_not_read_is_no_part_of_the_level() -> None:
             {"kind": "WorkloadPriorityClass", "name": "high"},
             {("WorkloadPriorityClass", "high"): 3},
             "high",
-            ["this number moves no job. Set it to 3, as WorkloadPriorityClass high says"],
+            [
+                "WorkloadPriorityClass high says 3, and Fairlead orders by the class: set it to that, or leave it, where the class was changed since"
+            ],
         ),
         (
             {"kind": "PriorityClass", "name": "high"},
             {("PriorityClass", "high"): 2},
             None,
-            ["this number moves no job. Set it to 2, as PriorityClass high says"],
+            [
+                "PriorityClass high says 2, and Fairlead orders by the class: set it to that, or leave it, where the class was changed since"
+            ],
         ),
         ({"kind": "WorkloadPriorityClass", "name": "gone"}, {}, "gone", []),
     ],

@@ -194,14 +194,22 @@ def _faults(class_request: ClassRequest, words: MetadataWords, hold: Hold | None
 
 
 def _priority_faults(facts: WorkloadFacts, around: WorkloadContext) -> list[Fault]:
-    """The faults of who gave the job a priority that nobody granted."""
+    """The faults of a priority that is not its class's, or is noted by somebody else.
+
+    A class whose value is changed leaves the Workloads that wait as they are (Kueue, "Workload Priority Class"): who set
+    the number is not known.
+    """
     faults: list[Fault] = []
     value = around.class_value(facts.class_kind, facts.class_name) if facts.class_name else None
-    if value is not None and facts.base != value:
-        remedy = f"this number moves no job. Set it to {value}, as {facts.class_kind} {facts.class_name} says"
+    lost = facts.forged_base is not None and facts.base == 0
+    if value is not None and facts.base != value and not lost:
+        remedy = (
+            f"{facts.class_kind} {facts.class_name} says {value}, and Fairlead orders by the class: set it to that, "
+            "or leave it, where the class was changed since"
+        )
         faults.append(Fault(field="spec.priority", value=str(facts.base), remedy=remedy))
     if facts.forged_base:
-        remedy = "this value moves no job: only Fairlead writes this annotation. Take it off"
+        remedy = "this value moves no job: only Fairlead writes this annotation. Leave it out of new jobs"
         faults.append(
             Fault(field=f"metadata.annotations[{BASE_PRIORITY}]", value=facts.forged_base, remedy=remedy)
         )
