@@ -218,6 +218,18 @@ def test_how_many_starts_a_second_leave_no_time_to_wake_is_the_frontends_to_say(
     assert parking.one_by_one() is one_by_one
 
 
+@pytest.mark.parametrize(
+    "odd", [{"starts_a_second": -1}, {"tries_at_once": 0}, {"retry_seconds": -9.0}, {"try_seconds": -1.0}]
+)
+def test_what_no_frontend_can_mean_counts_as_the_least_that_one_can(odd: dict[str, float]) -> None:
+    able = msgspec.convert({"parking_strategy": KUEUE_PARKING, **odd}, Capabilities)
+    parking = Parking(a_parking_queue(2, capabilities=able), runs=2, waits=3)
+    parking.end("j00")
+    assert uids(parking.turn(["j03", "j02", "j04"])) == ["j03"]
+    parking.start("j03")
+    assert parking.one_by_one() is ("starts_a_second" not in odd)
+
+
 def test_when_room_comes_only_the_next_is_written_and_the_rest_when_it_started() -> None:
     parking = Parking(a_parking_queue(2), runs=2, waits=4)
     parking.turn(parking.waiting())

@@ -118,7 +118,7 @@ class PoolWakes:
     def starts_fast(self, queue: str, now: float) -> bool:
         """Whether the queue starts so many jobs that it is short of the frontend's time, not of room."""
         starts = self.started.get(queue, ())
-        most = int(self.able.starts_a_second * COUNTED_SECONDS)
+        most = max(0, int(self.able.starts_a_second * COUNTED_SECONDS))
         return len(starts) > most and starts[-most - 1] > now - COUNTED_SECONDS
 
     def outpaced(self, now: float) -> list[str]:

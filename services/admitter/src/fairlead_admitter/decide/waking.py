@@ -71,7 +71,7 @@ class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
 
 def batch_seconds(able: Capabilities) -> float:
     """Seconds after something came free in which the frontend's own batch has surely passed."""
-    return able.retry_seconds + BATCH_MARGIN_SECONDS
+    return max(0.0, able.retry_seconds) + BATCH_MARGIN_SECONDS
 
 
 def in_hand_until(fitting: Sequence[Ranked], inputs: WakeInputs) -> dict[str, float]:
@@ -118,7 +118,7 @@ def _next_with_room(
         # Who was tried before something came free may have been refused before it did.
         if one.job.uid in in_hand or inputs.woken.get(one.job.uid, _LONG_AGO) >= inputs.freed:
             continue
-        if len(in_hand) + len(found) >= inputs.able.tries_at_once or not takes_room(one.job):
+        if len(in_hand) + len(found) >= max(1, inputs.able.tries_at_once) or not takes_room(one.job):
             break
         found.append(one)
     return found
