@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from fairlead_contracts.frontend.cards import REGISTER
+from fairlead_contracts.frontend.cards import REGISTER, USE_MODEL
 from fairlead_contracts.frontend.observed import ObservedNode, ObservedPods
 from fairlead_policy.fit.observed import empty_node, fit_question
 from fairlead_policy.fit.results import Placement, Unfit, with_pods
@@ -75,6 +75,16 @@ def test_whole_cards_beside_parts_are_looked_for_under_hami_alone_and_that_prove
     found = fit_question(gang, [node("a", 2), node("b", 10, 8000)]).answer()
     assert isinstance(found, Unfit)
     assert found.exact is exact
+
+
+def test_what_model_a_node_without_a_register_has_is_not_known() -> None:
+    wants = msgspec.structs.replace(pods(1, {GPU: 1}), card_annotations={USE_MODEL: "H100"})
+    under_hami, plain = node("a", 10, 8000), node("b", 2)
+    for nodes, exact in (([under_hami, plain], False), ([under_hami], True)):
+        found = fit_question([wants], nodes).answer()
+        assert isinstance(found, Unfit)
+        assert found.exact is exact
+    assert isinstance(fit_question([wants], [plain]).answer(), Placement)
 
 
 def test_what_was_placed_on_a_card_that_is_gone_is_charged_nowhere() -> None:

@@ -46,6 +46,11 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
         """Whether cards that differ by name alone are not alike to the pod."""
         return bool(self.use_uuids or self.avoid_uuids)
 
+    @property
+    def want_some_cards(self) -> bool:
+        """Whether only cards of some models, of some UUIDs or in some mode are accepted."""
+        return bool(self.use_models or self.use_uuids) or self.mode is not None
+
     def accept_model(self, model: str) -> bool:
         """Whether the model is accepted, by a part of it in any case (`CheckType` in `pkg/device/devices.go`)."""
         if not self.use_models and not self.avoid_models:
