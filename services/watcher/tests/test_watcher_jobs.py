@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from fairlead_contracts.base.instants import SECOND
-from fairlead_contracts.frontend.marks import BASE_PRIORITY, LEVEL_WRITER, SUBMISSION
+from fairlead_contracts.frontend.marks import SUBMISSION
 from fairlead_contracts.messages.state import JobShape, JobState, Outcome, Phase, encode_state
 from fairlead_kube.kinds.objects import LabelSelector, PartialObject, instant
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload
@@ -401,46 +401,6 @@ def test_a_queue_that_does_not_take_the_namespace_holds(
         view.namespace(Key("", "team-a"), {"gpu": "yes"})
         moved = [one for one in view.settle(NOW).values() if isinstance(one, JobState)]
         assert [one.phase for one in moved] == ([Phase.WAITING] if selector is not None else [])
-
-
-@pytest.mark.parametrize(("writer", "base", "told"), [(LEVEL_WRITER, 50, []), ("kueue", 700, ["50"])])
-def test_the_base_is_what_an_admitter_noted_and_who_else_notes_one_is_told(
-    writer: str, base: int, told: list[str]
-) -> None:
-    """See `found_priority`, which has the rule."""
-    note: KubeObject = {"f:metadata": {"f:annotations": {f"f:{BASE_PRIORITY}": {}}}}
-    written = {"manager": writer, "operation": "Update", "fieldsV1": note | {"f:spec": {"f:priority": {}}}}
-    annotations = {BASE_PRIORITY: "50"}
-    item = raw(metadata__annotations=annotations, metadata__managedFields=[written], spec__priority=700)
-    job = job_of(item)
-    assert (job.base, job.level) == (base, 700)
-    field = f"metadata.annotations[{BASE_PRIORITY}]"
-    assert [(fault.field, fault.value) for fault in job.faults] == [(field, value) for value in told]
-
-
-def test_whose_note_beside_our_priority_is_forged_is_told_of_the_note_alone() -> None:
-    view = a_view()
-    view.class_value("WorkloadPriorityClass", Key("", "high"), 2000)
-    managed = [
-        {"manager": LEVEL_WRITER, "operation": "Update", "fieldsV1": {"f:spec": {"f:priority": {}}}},
-        {
-            "manager": "kubectl-edit",
-            "operation": "Update",
-            "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{BASE_PRIORITY}": {}}}},
-        },
-    ]
-    reference = {"kind": "WorkloadPriorityClass", "name": "high"}
-    item = raw(
-        metadata__annotations={BASE_PRIORITY: "9000"},
-        metadata__managedFields=managed,
-        spec__priority=2900,
-        spec__priorityClassRef=reference,
-    )
-    job = job_of(item, view)
-    assert job.base == 0
-    assert [(fault.field, fault.value) for fault in job.faults] == [
-        (f"metadata.annotations[{BASE_PRIORITY}]", "9000")
-    ]
 
 
 def test_a_boost_that_kueue_does_not_read_is_no_part_of_the_level() -> None:

@@ -201,7 +201,7 @@ def _priority_faults(facts: WorkloadFacts, around: WorkloadContext) -> list[Faul
     """
     faults: list[Fault] = []
     value = around.class_value(facts.class_kind, facts.class_name) if facts.class_name else None
-    lost = facts.forged_base is not None and facts.base == 0
+    lost = bool(facts.forged_base) and facts.base == 0
     if value is not None and facts.base != value and not lost:
         remedy = (
             f"{facts.class_kind} {facts.class_name} says {value}, and Fairlead orders by the class: set it to that, "
