@@ -69,15 +69,12 @@ def fit_question(
     shapes = tuple(pod_shape(one, by_cards=by_cards) for one in pods)
     # A part would fit a card that is made up. Beside parts, whole cards are looked for under HAMi alone, which proves nothing.
     beside_parts = parts and not all(one.ask_for_parts for one in asking)
+    whole = by_cards and not parts
     # Of a card that is made up nobody knows the model, the UUID or the mode.
-    unknown = (
-        by_cards
-        and not parts
-        and any(shape.card_annotations.want_some_cards for shape in shapes if shape.vgpus)
-    )
+    unknown = whole and any(shape.card_annotations.want_some_cards for shape in shapes if shape.vgpus)
     return FitQuestion(
         gang=Gang(shapes=shapes, zone_key=zone_key),
-        nodes=tuple(map(_with_whole_cards, here)) if by_cards and not parts else here,
+        nodes=tuple(map(_with_whole_cards, here)) if whole else here,
         provable=not ((beside_parts or unknown) and any(map(_counts_gpus, here))),
     )
 

@@ -1,10 +1,10 @@
 """Answers cut to what one message holds. One that no server takes tells nothing, and one shard's would seem silent. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.codec import Message, to_json
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.questions import PoolQueue, PoolTenants, QueueReply, TenantsReply
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
@@ -23,18 +23,32 @@ def queue_payload(reply: QueueReply, limit: int = PAYLOAD_LIMIT) -> bytes:
 
     So are those without a position: each has a sentence, and a pool, or many, may have hundreds of them.
     """
-    payload = to_json(reply)
     named = [jobs for pool in reply.pools for jobs in (pool.positions, pool.unranked_first)]
-    most = max(map(len, [*named, reply.nowhere_first or ()]), default=0)
+    return _halved(reply, [*named, reply.nowhere_first or ()], _first_jobs, limit)
+
+
+def tenants_payload(reply: TenantsReply, limit: int = PAYLOAD_LIMIT) -> bytes:
+    """The answer as it is sent: with the first of its tenants where all of them are more than one message holds."""
+    return _halved(reply, [pool.tenants for pool in reply.pools], _first_tenants_of, limit)
+
+
+def _halved[R: Message](
+    reply: R, lists: Iterable[Sequence[object]], cut: Callable[[R, int], R], limit: int
+) -> bytes:
+    """The answer in bytes, its lists cut to half of the longest, and again, until a message holds it."""
+    payload, most = to_json(reply), max(map(len, lists), default=0)
     while len(payload) > limit and most > 1:
         most //= 2
-        reply = msgspec.structs.replace(
-            reply,
-            pools=[_first(pool, most) for pool in reply.pools],
-            nowhere_first=reply.nowhere_first and reply.nowhere_first[:most],
-        )
-        payload = to_json(reply)
+        payload = to_json(cut(reply, most))
     return payload
+
+
+def _first_jobs(reply: QueueReply, most: int) -> QueueReply:
+    return msgspec.structs.replace(
+        reply,
+        pools=[_first(pool, most) for pool in reply.pools],
+        nowhere_first=reply.nowhere_first and reply.nowhere_first[:most],
+    )
 
 
 def _first(pool: PoolQueue, most: int) -> PoolQueue:
@@ -47,15 +61,8 @@ def _first(pool: PoolQueue, most: int) -> PoolQueue:
     )
 
 
-def tenants_payload(reply: TenantsReply, limit: int = PAYLOAD_LIMIT) -> bytes:
-    """The answer as it is sent: with the first of its tenants where all of them are more than one message holds."""
-    payload = to_json(reply)
-    most = max((len(pool.tenants) for pool in reply.pools), default=0)
-    while len(payload) > limit and most > 1:
-        most //= 2
-        shortened = [_first_tenants(pool, most) for pool in reply.pools]
-        payload = to_json(msgspec.structs.replace(reply, pools=shortened))
-    return payload
+def _first_tenants_of(reply: TenantsReply, most: int) -> TenantsReply:
+    return msgspec.structs.replace(reply, pools=[_first_tenants(pool, most) for pool in reply.pools])
 
 
 def _first_tenants(pool: PoolTenants, most: int) -> PoolTenants:
