@@ -133,7 +133,7 @@ dashboards: $(STAMP) ## write Grafana's dashboards anew, from deploy/monitoring/
 	$(BIN)/python deploy/monitoring/dashboards.py
 
 settings: $(STAMP) ## write docs/settings.md anew, from the services' settings
-	$(BIN)/python -m fairlead_testkit.flag_tables > docs/settings.md
+	$(BIN)/python -m fairlead_testkit.source.flag_tables > docs/settings.md
 
 words: $(STAMP) ## write docs/words.md anew: every sentence that people read, found in the code
 	$(BIN)/python tests/words/test_words.py write

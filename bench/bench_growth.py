@@ -10,7 +10,7 @@ from pathlib import Path
 from bench_lines import resident, say
 
 from fairlead_bus import Bus
-from fairlead_testkit.fleet import Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.fleets.fleet import Fleet, equal_jobs, one_pool, submit_all
 
 RATE = 200
 """Jobs a second: ten times what the aim is stated for."""

@@ -11,12 +11,12 @@ from pathlib import Path
 from bench_lines import pids_of, quantile, resident, say, use_of
 
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import all_wait
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.fleets.fleet import all_wait
+from fairlead_testkit.fleets.kube_fleet import POOL, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, LabOptions
 from fairlead_testkit.kubelab.audit import AuditLine
-from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
+from fairlead_testkit.timing.awaiting import eventually
 
 WAITING = 15_000
 IDLE_WAITING = 5_000

@@ -17,10 +17,10 @@ from bench_kueue import OPTIONS
 from bench_lines import pids_of, quantile, say, use_of
 
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
-from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
-from fairlead_testkit.kube_fleet import KubeFleet
+from fairlead_testkit.fleets.kube_fleet import KubeFleet
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
-from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.kueue.admissions import AdmissionLog, AdmissionStep
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
 
 COHORTS, QUEUES, QUOTA = 5, 6, 20
 type Shapes = Sequence[tuple[str, int, int, float]]

@@ -16,15 +16,15 @@ from msgspec import to_builtins
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.members import LEADER_LEASE
-from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, all_placed, fair_policy
+from fairlead_testkit.fleets.fleet import whole_queue
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, all_placed, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
 from fairlead_testkit.kubelab.toolsets import OLDER
-from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
-from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.placements import PlacementTally, QuotaNode
+from fairlead_testkit.kueue.admissions import AdmissionLog
+from fairlead_testkit.kueue.kueue_rounds import QuotaLayout, Rounds
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
+from fairlead_testkit.kueue.placements import PlacementTally, QuotaNode
+from fairlead_testkit.timing.awaiting import eventually
 
 WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
 HASHING = "SchedulingEquivalenceHashing"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from order_measuring import quantile
 
-from fairlead_testkit.process_fleet import ProcessFleet
+from fairlead_testkit.fleets.process_fleet import ProcessFleet
 
 __all__ = [
     "cpu_seconds",

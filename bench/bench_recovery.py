@@ -13,9 +13,9 @@ from fairlead_contracts.frontend.verbs import CreateJob
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import load_cluster
 from fairlead_sim.store import ClusterStore, batch_of
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool
-from fairlead_testkit.process import ServiceProcess
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, one_pool
+from fairlead_testkit.processes.process import ServiceProcess
+from fairlead_testkit.timing.awaiting import eventually
 
 WAITING = int(os.environ.get("FAIRLEAD_BENCH_WAITING", "100000"))
 KILLS = int(os.environ.get("FAIRLEAD_BENCH_KILLS", "3"))

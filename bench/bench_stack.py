@@ -16,8 +16,8 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, all_wait, equal_jobs, one_pool, submit_all
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, all_wait, equal_jobs, one_pool, submit_all
+from fairlead_testkit.timing.awaiting import eventually
 
 WAITING = 15_000
 IDLE = 5_000

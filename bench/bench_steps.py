@@ -13,8 +13,8 @@ from bench_lines import cpu_seconds, pids_of, say
 from bench_stack import GPUS, POLICY, URGENT, WAITING, submit_backlog
 
 from fairlead_bus import Bus
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import Fleet, submit_all, whole_queue
+from fairlead_testkit.fleets.fleet import Fleet, submit_all, whole_queue
+from fairlead_testkit.timing.awaiting import eventually
 
 AIM_MS = 20.0
 EVENT_SECONDS = 20.0

@@ -25,7 +25,7 @@ from fairlead_runtime.tracing import configure_tracing
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
 from fairlead_scorer.report.pass_traces import PassTraces
-from fairlead_testkit.builders import (
+from fairlead_testkit.inputs.builders import (
     NOW,
     a_basis,
     a_decision,

@@ -20,9 +20,9 @@ from bench_lines import cpu_seconds, say
 
 from fairlead_bus import Bus, PublishFailedError
 from fairlead_contracts.messages.events import JobEnded
-from fairlead_testkit.audit import events_of
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
-from fairlead_testkit.fresh_interpreter import child_running
+from fairlead_testkit.chaos.audit import events_of
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.processes.fresh_interpreter import child_running
 
 JOBS = 900
 """Jobs of a round."""

@@ -14,7 +14,7 @@ from os import environ
 import msgspec
 
 from fairlead_bus import ConnectionSettings, Publisher, connect
-from fairlead_testkit.fleet import equal_jobs
+from fairlead_testkit.fleets.fleet import equal_jobs
 
 _TOGETHER = 20
 

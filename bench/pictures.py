@@ -18,10 +18,10 @@ from fairlead_policy.explain.counterfactuals import passes_at
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules, exactly
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_testkit.builders import a_weighted_policy
-from fairlead_testkit.contention import Arrival, ByFormula, Contention, Course, entitlements_of
-from fairlead_testkit.contention_by_core import ByCore, demand
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.builders import a_weighted_policy
+from fairlead_testkit.oracles.contention import Arrival, ByFormula, Contention, Course, entitlements_of
+from fairlead_testkit.oracles.contention_by_core import ByCore, demand
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 DEFAULT = Aging()

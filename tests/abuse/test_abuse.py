@@ -30,12 +30,12 @@ from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import STATE, State
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer
-from fairlead_testkit.audit import made_in, simulated_jobs
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool
-from fairlead_testkit.intruder import NEIGHBOUR, TENANT, a_mutant
-from fairlead_testkit.people import hear_answers
-from fairlead_testkit.stopwatch import no_garbage_collected
+from fairlead_testkit.by_hand.people import hear_answers
+from fairlead_testkit.chaos.audit import made_in, simulated_jobs
+from fairlead_testkit.chaos.intruder import NEIGHBOUR, TENANT, a_mutant
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, one_pool
+from fairlead_testkit.timing.awaiting import eventually
+from fairlead_testkit.timing.stopwatch import no_garbage_collected
 
 MESSAGES = int(os.environ.get("FAIRLEAD_ABUSE_MESSAGES", "3000"))
 FIRST = int(os.environ.get("FAIRLEAD_ABUSE_FIRST", "0"))
@@ -175,7 +175,7 @@ class Flood:
             len(numbers),
             A_SECOND,
         )
-        module = "fairlead_testkit.intruder"
+        module = "fairlead_testkit.chaos.intruder"
         sender = await asyncio.create_subprocess_exec(
             sys.executable, "-m", module, *map(str, words), stdin=PIPE, stdout=PIPE, stderr=PIPE
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.source_statements import within
+from fairlead_testkit.source.source_statements import within
 
 ROOT = Path(__file__).parents[2]
 RIDDLES = {

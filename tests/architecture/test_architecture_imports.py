@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.source_statements import statements
+from fairlead_testkit.source.source_statements import statements
 
 ROOT = Path(__file__).parents[2]
 MEMBERS = sorted(

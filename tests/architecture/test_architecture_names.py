@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.source_statements import statements
+from fairlead_testkit.source.source_statements import statements
 
 ROOT = Path(__file__).parents[2]
 OLD_WORDS = {

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from fairlead_runtime.settings import ServiceSettings, describe
-from fairlead_testkit.flag_tables import SERVICES as DOCUMENTED
-from fairlead_testkit.flag_tables import settings_page
+from fairlead_testkit.source.flag_tables import SERVICES as DOCUMENTED
+from fairlead_testkit.source.flag_tables import settings_page
 
 ROOT = Path(__file__).parents[2]
 SERVICES = [

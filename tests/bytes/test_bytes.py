@@ -51,10 +51,10 @@ from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering_view import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import FinishedRun
-from fairlead_testkit.recorded_facts import CLUSTER, document_of, states_of
-from fairlead_testkit.recorded_pools import RecordedPool, recorded_pools
-from fairlead_testkit.scorer_ports import NobodyElse, StatedLeaders
-from fairlead_testkit.stepping import all_steps
+from fairlead_testkit.by_hand.scorer_ports import NobodyElse, StatedLeaders
+from fairlead_testkit.inputs.recorded_facts import CLUSTER, document_of, states_of
+from fairlead_testkit.inputs.recorded_pools import RecordedPool, recorded_pools
+from fairlead_testkit.timing.stepping import all_steps
 
 DIGESTS = Path(__file__).with_name("digests.json")
 REPOSITORY = Path(__file__).parents[2]

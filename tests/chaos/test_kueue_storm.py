@@ -15,14 +15,14 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.chaos_load import KubeBreaker, Load, blow, storm, worked_off
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
+from fairlead_testkit.chaos.chaos_load import KubeBreaker, Load, blow, storm, worked_off
+from fairlead_testkit.fleets.fleet import whole_queue
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, things
-from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
-from fairlead_testkit.oracle import OracleJob, OracleRules, fill
-from fairlead_testkit.proxy import FlakyProxy
+from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.nats_servers.proxy import FlakyProxy
+from fairlead_testkit.oracles.oracle import OracleJob, OracleRules, fill
+from fairlead_testkit.timing.awaiting import eventually
 
 SECONDS, SEED = storm(20, repeated_in_ci=True)
 

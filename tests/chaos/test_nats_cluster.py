@@ -15,11 +15,11 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.chaos_load import Load, storm
-from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool, whole_queue
-from fairlead_testkit.nats_server import NatsServer
+from fairlead_testkit.chaos.audit import check_each_ran_once, history, simulated_jobs
+from fairlead_testkit.chaos.chaos_load import Load, storm
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, one_pool, whole_queue
+from fairlead_testkit.nats_servers.nats_server import NatsServer
+from fairlead_testkit.timing.awaiting import eventually
 
 SECONDS, SEED = storm(0)
 READY_SECONDS = 15.0 if SECONDS else 45.0

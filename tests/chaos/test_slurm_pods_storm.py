@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.awaiting import NeverHappenedError, eventually
-from fairlead_testkit.chaos_load import blow, storm, worked_off
+from fairlead_testkit.chaos.chaos_load import blow, storm, worked_off
+from fairlead_testkit.chaos.pod_chaos_load import ENDS_WITH, PodBreaker, PodLoad
+from fairlead_testkit.chaos.pod_watch import watched
+from fairlead_testkit.fleets.pod_fleet import PodFleet, PodFleetSite
 from fairlead_testkit.kubelab import KubeLab
-from fairlead_testkit.pod_chaos_load import ENDS_WITH, PodBreaker, PodLoad
-from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
-from fairlead_testkit.pod_watch import watched
+from fairlead_testkit.timing.awaiting import NeverHappenedError, eventually
 
 SECONDS, SEED = storm(10, repeated_in_ci=True)
 

@@ -20,12 +20,12 @@ from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Aging, Grant
 from fairlead_sim.jobs import SimJob
-from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.chaos_load import Breaker, Load, blow, storm
-from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool, submit_all, whole_queue
-from fairlead_testkit.oracle import OracleJob, OracleRules, fill
-from fairlead_testkit.proxy import FlakyProxy
+from fairlead_testkit.chaos.audit import check_each_ran_once, history, simulated_jobs
+from fairlead_testkit.chaos.chaos_load import Breaker, Load, blow, storm
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, one_pool, submit_all, whole_queue
+from fairlead_testkit.nats_servers.proxy import FlakyProxy
+from fairlead_testkit.oracles.oracle import OracleJob, OracleRules, fill
+from fairlead_testkit.timing.awaiting import eventually
 
 SECONDS, SEED = storm(15)
 

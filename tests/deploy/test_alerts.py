@@ -16,20 +16,20 @@ from fairlead_contracts.frontend import verbs
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument
 from fairlead_testkit import eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
-from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.fleets.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.fleets.process_fleet import ProcessFleet
+from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE
 from fairlead_testkit.kubelab.parts import APISERVER
-from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
 from fairlead_testkit.labs.processes import LabProcess
-from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.process_fleet import ProcessFleet
-from fairlead_testkit.prometheus import Prometheus, all_scraped, ensure_prometheus
-from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy
+from fairlead_testkit.nats_servers.streams import change_stream
+from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory
+from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import SlurmOptions
-from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory
-from fairlead_testkit.streams import change_stream
+from fairlead_testkit.telemetry.prometheus import Prometheus, all_scraped, ensure_prometheus
+from fairlead_testkit.timing.beside import beside
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
 RULES, ALERTS = FOLDER / "prometheus" / "rules" / "fairlead.yaml", FOLDER / "alerts" / "fairlead.yaml"

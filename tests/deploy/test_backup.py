@@ -11,9 +11,9 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import encode_document
 from fairlead_testkit import eventually
-from fairlead_testkit.audit import stated_job
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
-from fairlead_testkit.process import ServiceProcess
+from fairlead_testkit.chaos.audit import stated_job
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
+from fairlead_testkit.processes.process import ServiceProcess
 
 GPUS = 2
 HOLDS, WAITS = "team-a", "team-b"

@@ -22,12 +22,12 @@ import yaml
 
 from fairlead_bus.server.program import server_program
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_testkit import fork_server
-from fairlead_testkit.command import fairlead
-from fairlead_testkit.fork_server import ForkedProcess
-from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions, things
 from fairlead_testkit.kubelab.containers import ContainerRun, read_container
+from fairlead_testkit.processes import fork_server
+from fairlead_testkit.processes.command import fairlead
+from fairlead_testkit.processes.fork_server import ForkedProcess
+from fairlead_testkit.processes.free_ports import await_listening, free_ports
 from fairlead_testkit.slurmlab import OPERATOR, SlurmLab, SlurmOptions
 
 ROOT = Path(__file__).parents[2]

@@ -23,8 +23,8 @@ from fairlead_runtime.health import HealthServer, Readiness
 from fairlead_runtime.metrics import Metrics, MetricsObserver
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import Fleet, equal_jobs, one_pool, submit_all
-from fairlead_testkit.prometheus import Prometheus, all_speak, asked_by_panels, ensure_prometheus
+from fairlead_testkit.fleets.fleet import Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.telemetry.prometheus import Prometheus, all_speak, asked_by_panels, ensure_prometheus
 from fairlead_watcher.instruments import WatcherInstruments
 
 ROOT = Path(__file__).parents[2]

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_testkit.awaiting import eventually, next_second
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.joined_fleet import POOL, JoinedFleet, joined_policy
-from fairlead_testkit.kube_fleet import holds_still
+from fairlead_testkit.fleets.fleet import whole_queue
+from fairlead_testkit.fleets.joined_fleet import POOL, JoinedFleet, joined_policy
+from fairlead_testkit.fleets.kube_fleet import holds_still
+from fairlead_testkit.fleets.slurm_fleet import filled, stands_first
 from fairlead_testkit.kubelab import KubeLab, KubeObject
-from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.slurm_fleet import filled, stands_first
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab
+from fairlead_testkit.timing.awaiting import eventually, next_second
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(480)]
 

@@ -6,14 +6,14 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import Adherence
-from fairlead_testkit import command
-from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
-from fairlead_testkit.awaiting import eventually, next_second
-from fairlead_testkit.fleet import all_wait, whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
+from fairlead_testkit.by_hand.people import give_leave
+from fairlead_testkit.fleets.fleet import all_wait, whole_queue
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import ADMITTER, GPU, KubeLab
-from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.people import give_leave
+from fairlead_testkit.kueue.admissions import AdmissionLog, AdmissionStep
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
+from fairlead_testkit.processes import command
+from fairlead_testkit.timing.awaiting import eventually, next_second
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

@@ -10,12 +10,12 @@ import pytest
 
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_contracts.policyfile.document import Fit
-from fairlead_testkit import command
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.fleets.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, ApiError, KubeLab, KubeObject, things
 from fairlead_testkit.kubelab.options import NodeShape
-from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.processes import command
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

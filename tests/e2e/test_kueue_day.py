@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.fleets.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
-from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.kueue.admissions import AdmissionLog
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

@@ -7,13 +7,13 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import Steering
-from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fairness import FairReplay
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy, heads_stand
+from fairlead_testkit.fleets.fleet import whole_queue
+from fairlead_testkit.fleets.kube_fleet import POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import GPU, KubeLab, things
-from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.kueue.admissions import AdmissionLog
+from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.oracles.fairness import FairReplay
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

@@ -9,13 +9,13 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.admissions import AdmissionLog, AdmissionStep, full_queue
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, heads_stand
+from fairlead_testkit.fleets.kube_fleet import KubeFleet, all_placed, fair_policy, heads_stand
 from fairlead_testkit.kubelab import GPU, KubeLab, things
-from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
-from fairlead_testkit.oracle import OracleRules
-from fairlead_testkit.placements import PlacementReplay, QuotaNode
+from fairlead_testkit.kueue.admissions import AdmissionLog, AdmissionStep, full_queue
+from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.kueue.placements import PlacementReplay, QuotaNode
+from fairlead_testkit.oracles.oracle import OracleRules
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 

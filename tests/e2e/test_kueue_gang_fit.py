@@ -12,7 +12,6 @@ from fairlead_bus import ConnectionSettings, connect
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_contracts.frontend.marks import ZONE_KEY
-from fairlead_testkit.awaiting import NeverHappenedError, eventually
 from fairlead_testkit.kubelab import (
     CHECK_WATCHDOG,
     CHECKER,
@@ -24,10 +23,11 @@ from fairlead_testkit.kubelab import (
     NodeShape,
     things,
 )
-from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
-from fairlead_testkit.nats_server import NatsServer
-from fairlead_testkit.process import ServiceProcess
-from fairlead_testkit.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
+from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.nats_servers.nats_server import NatsServer
+from fairlead_testkit.processes.process import ServiceProcess
+from fairlead_testkit.telemetry.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
+from fairlead_testkit.timing.awaiting import NeverHappenedError, eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

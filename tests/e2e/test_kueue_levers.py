@@ -9,15 +9,15 @@ import pytest
 
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import LeverName
-from fairlead_testkit.admissions import full_queue
-from fairlead_testkit.awaiting import eventually, next_second
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
+from fairlead_testkit.by_hand.people import give_leave, say
+from fairlead_testkit.fleets.fleet import whole_queue
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, KubeObject, things
 from fairlead_testkit.kubelab.toolsets import OLDER
-from fairlead_testkit.kubelab_fixtures import LabFactory
-from fairlead_testkit.namespace_fixture import effective_priority
-from fairlead_testkit.people import give_leave, say
+from fairlead_testkit.kueue.admissions import full_queue
+from fairlead_testkit.kueue.namespace_fixture import effective_priority
+from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory
+from fairlead_testkit.timing.awaiting import eventually, next_second
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

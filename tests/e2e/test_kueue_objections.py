@@ -9,12 +9,12 @@ import pytest
 
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
-from fairlead_testkit.admissions import full_queue
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.command import fairlead
-from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.fleets.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
-from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture, effective_priority
+from fairlead_testkit.kueue.admissions import full_queue
+from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture, effective_priority
+from fairlead_testkit.processes.command import fairlead
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

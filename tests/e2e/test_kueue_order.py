@@ -14,14 +14,21 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import PoolQueue
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
-from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, all_placed, fair_policy, heads_stand, level_patches
+from fairlead_testkit.fleets.fleet import whole_queue
+from fairlead_testkit.fleets.kube_fleet import (
+    POOL,
+    KubeFleet,
+    all_placed,
+    fair_policy,
+    heads_stand,
+    level_patches,
+)
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
-from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
-from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
-from fairlead_testkit.placements import PlacedAdmission, PlacementTally, QuotaNode
+from fairlead_testkit.kueue.admissions import AdmissionLog
+from fairlead_testkit.kueue.kueue_rounds import QuotaLayout, Rounds
+from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
+from fairlead_testkit.kueue.placements import PlacedAdmission, PlacementTally, QuotaNode
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

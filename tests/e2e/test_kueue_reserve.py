@@ -20,13 +20,13 @@ from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_contracts.messages.events import JobReserved, Reserving
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
-from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
-from fairlead_testkit.audit import heard
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
+from fairlead_testkit.chaos.audit import heard
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import KubeLab
-from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.kueue.admissions import AdmissionLog, AdmissionStep
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
+from fairlead_testkit.timing.awaiting import eventually
+from fairlead_testkit.timing.beside import beside
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

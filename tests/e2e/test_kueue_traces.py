@@ -10,12 +10,12 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_testkit import eventually
-from fairlead_testkit.audit import stated_job
-from fairlead_testkit.fleet import submit_all
-from fairlead_testkit.jaeger import STAGES, Jaeger, check_connected, traces_of, whole_trace
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
+from fairlead_testkit.chaos.audit import stated_job
+from fairlead_testkit.fleets.fleet import submit_all
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import RUN_SECONDS, KubeLab
-from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
+from fairlead_testkit.telemetry.jaeger import STAGES, Jaeger, check_connected, traces_of, whole_trace
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(420)]
 

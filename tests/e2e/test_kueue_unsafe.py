@@ -15,13 +15,13 @@ from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, Revocation
 from fairlead_contracts.messages.questions import Steering
-from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually, next_second
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
+from fairlead_testkit.by_hand.people import give_leave, say
+from fairlead_testkit.fleets.fleet import whole_queue
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import KubeLab, things
-from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.people import give_leave, say
+from fairlead_testkit.kueue.admissions import AdmissionLog
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
+from fairlead_testkit.timing.awaiting import eventually, next_second
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

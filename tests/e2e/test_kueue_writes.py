@@ -8,11 +8,9 @@ import pytest
 
 from fairlead_contracts.messages.events import LevelWritten
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.admissions import full_queue
-from fairlead_testkit.audit import heard
-from fairlead_testkit.awaiting import eventually, next_second
-from fairlead_testkit.fleet import all_wait
-from fairlead_testkit.kube_fleet import (
+from fairlead_testkit.chaos.audit import heard
+from fairlead_testkit.fleets.fleet import all_wait
+from fairlead_testkit.fleets.kube_fleet import (
     KUBE_CLUSTER,
     POOL,
     KubeFleet,
@@ -22,7 +20,9 @@ from fairlead_testkit.kube_fleet import (
 )
 from fairlead_testkit.kubelab import KubeLab, things
 from fairlead_testkit.kubelab.audit import AuditLine
-from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
+from fairlead_testkit.kueue.admissions import full_queue
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture, effective_priority
+from fairlead_testkit.timing.awaiting import eventually, next_second
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

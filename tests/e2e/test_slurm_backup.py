@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.chaos.pod_watch import watched
+from fairlead_testkit.fleets.pod_fleet import PodFleet, PodFleetSite
+from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy, order_stands
 from fairlead_testkit.kubelab import KubeLab
-from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
-from fairlead_testkit.pod_watch import watched
-from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, order_stands
+from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import ACCOUNTS, SlurmCommandError, SlurmLab, SlurmOptions
-from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [
     pytest.mark.slurm,

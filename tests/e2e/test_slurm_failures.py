@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import submit_all
-from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, order_stands
-from fairlead_testkit.slurm_submitting import submitting_helper
+from fairlead_testkit.fleets.fleet import submit_all
+from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy, order_stands
+from fairlead_testkit.fleets.slurm_submitting import submitting_helper
+from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import CLUSTER, SlurmCommandError, SlurmLab, SlurmOptions
-from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [
     pytest.mark.slurm,

@@ -8,10 +8,10 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Pool
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, wanted_order
+from fairlead_testkit.fleets.fleet import whole_queue
+from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy, wanted_order
 from fairlead_testkit.slurmlab import CLUSTER, SPARE, SlurmLab, SlurmOptions
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

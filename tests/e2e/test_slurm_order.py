@@ -13,10 +13,10 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
-from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, filled, order_stands, slurm_order
+from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy, filled, order_stands, slurm_order
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, URGENT, SlurmLab, SlurmOptions
+from fairlead_testkit.telemetry.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from fairlead_slurm.hooks.installing import EPILOG
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.forgetful_slurmctld import forget, saved_while
+from fairlead_testkit.chaos.forgetful_slurmctld import forget, saved_while
+from fairlead_testkit.chaos.pod_watch import watched
+from fairlead_testkit.fleets.pod_fleet import SECONDS, PodFleet, PodFleetSite
 from fairlead_testkit.kubelab import KubeLab, KubeObject
-from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodFleetSite
-from fairlead_testkit.pod_watch import watched
 from fairlead_testkit.slurmlab import PEOPLE, URGENT
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
 

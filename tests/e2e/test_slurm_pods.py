@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.chaos.pod_watch import watched
+from fairlead_testkit.fleets.pod_fleet import SECONDS, PodFleet, PodFleetSite
 from fairlead_testkit.kubelab import GPU, KubeLab
-from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodFleetSite
-from fairlead_testkit.pod_watch import watched
-from fairlead_testkit.process import ServiceProcess
+from fairlead_testkit.processes.process import ServiceProcess
 from fairlead_testkit.slurmlab import SlurmCommandError
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
 

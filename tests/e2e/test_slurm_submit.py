@@ -13,12 +13,12 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import submit_all
-from fairlead_testkit.people import hear_answers, submit
-from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy
-from fairlead_testkit.slurm_submitting import losing_the_first_answer, submitting_helper
+from fairlead_testkit.by_hand.people import hear_answers, submit
+from fairlead_testkit.fleets.fleet import submit_all
+from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy
+from fairlead_testkit.fleets.slurm_submitting import losing_the_first_answer, submitting_helper
 from fairlead_testkit.slurmlab import CLUSTER, PEOPLE, SlurmLab
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [
     pytest.mark.slurm,

@@ -17,11 +17,11 @@ from fairlead_runtime.settings import ServiceSettings
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer import main as scorer
 from fairlead_testkit import eventually
-from fairlead_testkit.builders import a_body
-from fairlead_testkit.bus_harness import serving
-from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, set_up
-from fairlead_testkit.guarded import guarded_server
-from fairlead_testkit.people import hear_answers, submit
+from fairlead_testkit.by_hand.bus_harness import serving
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, set_up
+from fairlead_testkit.by_hand.people import hear_answers, submit
+from fairlead_testkit.inputs.builders import a_body
+from fairlead_testkit.nats_servers.guarded import guarded_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

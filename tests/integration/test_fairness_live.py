@@ -11,10 +11,10 @@ import pytest
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.events import Event, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.policyfile.document import Aging, Grant
-from fairlead_testkit.audit import heard
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fairness import FairReplay
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.chaos.audit import heard
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.oracles.fairness import FairReplay
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -27,7 +27,7 @@ from fairlead_policy.hami.requests import AskError
 from fairlead_slurm_bridge.gate import kube_facts
 from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.kubelab import KubeObject, things
 
 GPU, MEMORY, CORES, PERCENT = (f"nvidia.com/gpu{rest}" for rest in ("", "mem", "cores", "mem-percentage"))

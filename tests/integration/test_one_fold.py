@@ -15,9 +15,9 @@ from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot, orders_of
 from fairlead_scorer.state.cluster_cache import ClusterCache
-from fairlead_testkit.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
-from fairlead_testkit.cases import cases
-from fairlead_testkit.stepping import all_steps
+from fairlead_testkit.inputs.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.timing.stepping import all_steps
 
 type StateBatch = dict[str, State | None]
 """Changes by subject; None where the object is gone."""

@@ -21,8 +21,8 @@ from fairlead_contracts.messages.questions import (
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_testkit import eventually
-from fairlead_testkit.audit import history
-from fairlead_testkit.fleet import CLUSTER, Fleet, all_wait, equal_jobs, one_pool, submit_all
+from fairlead_testkit.chaos.audit import history
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, all_wait, equal_jobs, one_pool, submit_all
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

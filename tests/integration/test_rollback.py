@@ -24,15 +24,15 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
 from fairlead_contracts.policyfile.document import Aging
-from fairlead_testkit.audit import stated_job
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy, heads_stand, levels
+from fairlead_testkit.chaos.audit import stated_job
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy, heads_stand, levels
+from fairlead_testkit.fleets.process_fleet import ProcessFleet
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
-from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.process import ServiceProcess
-from fairlead_testkit.process_fleet import ProcessFleet
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
+from fairlead_testkit.processes.process import ServiceProcess
+from fairlead_testkit.timing.awaiting import eventually
+from fairlead_testkit.timing.beside import beside
 
 ROOT = Path(__file__).parents[2]
 OLDER = os.environ.get("FAIRLEAD_OLDER", "")

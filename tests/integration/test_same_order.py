@@ -16,8 +16,8 @@ from fairlead_contracts.messages.questions import PoolQueue
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_sim.jobs import SimJob
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import Fleet, one_pool, submit_all, whole_queue
+from fairlead_testkit.fleets.fleet import Fleet, one_pool, submit_all, whole_queue
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(360)]
 

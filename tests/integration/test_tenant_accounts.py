@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import command
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, one_pool
+from fairlead_testkit.processes import command
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -11,8 +11,15 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
-from fairlead_testkit.jaeger import STAGES, FoundTrace, Jaeger, check_connected, traces_of, whole_trace
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.telemetry.jaeger import (
+    STAGES,
+    FoundTrace,
+    Jaeger,
+    check_connected,
+    traces_of,
+    whole_trace,
+)
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

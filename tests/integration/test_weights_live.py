@@ -12,9 +12,9 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.messages.events import Event, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument
-from fairlead_testkit.audit import heard
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.chaos.audit import heard
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

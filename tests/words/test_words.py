@@ -12,7 +12,7 @@ from itertools import groupby
 
 import pytest
 
-from fairlead_testkit.sentences import ROOT, VOICES, Sentence, by_voice, our_classes
+from fairlead_testkit.source.sentences import ROOT, VOICES, Sentence, by_voice, our_classes
 
 PAGE = ROOT / "docs" / "words.md"
 MOST_WORDS = 25

@@ -26,7 +26,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.topology import topology
 from fairlead_testkit import eventually
-from fairlead_testkit.guarded import GuardedServer, guarded_server
+from fairlead_testkit.nats_servers.guarded import GuardedServer, guarded_server
 
 pytestmark = pytest.mark.integration
 

@@ -26,9 +26,9 @@ from fairlead_contracts.messages.state import (
     subject_of,
 )
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.guarded import guarded_server
-from fairlead_testkit.streams import state_mirror
+from fairlead_testkit.nats_servers.guarded import guarded_server
+from fairlead_testkit.nats_servers.streams import state_mirror
+from fairlead_testkit.timing.beside import beside
 
 pytestmark = pytest.mark.integration
 

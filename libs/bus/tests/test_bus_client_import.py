@@ -4,7 +4,7 @@ import pytest
 from nats.js.api import Header
 
 from fairlead_bus.connection import client_import
-from fairlead_testkit.fresh_interpreter import printed_by
+from fairlead_testkit.processes.fresh_interpreter import printed_by
 
 
 def test_the_bus_does_without_the_jetstream_client() -> None:

@@ -20,7 +20,7 @@ from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import STATE, topology
 from fairlead_testkit import eventually
-from fairlead_testkit.nats_cluster import NatsCluster
+from fairlead_testkit.nats_servers.nats_cluster import NatsCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -15,8 +15,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Message, to_packed
 from fairlead_contracts.frontend import verbs
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.builders import (
+from fairlead_testkit.inputs.builders import (
     a_create,
     a_create_jobs,
     a_delete,
@@ -24,6 +23,7 @@ from fairlead_testkit.builders import (
     a_set_level,
     a_set_levels,
 )
+from fairlead_testkit.timing.beside import beside
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from nats.aio.client import Client
 
 from fairlead_bus.connection.client import UnbufferedClient
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 PARTS = st.lists(
     st.sampled_from([b"Nats", b"a", b":", b" ", b"\t", b"\x0b", b"\x1c", b"\n", b"\r", "ü".encode(), b"\xff"])

@@ -11,7 +11,7 @@ from fairlead_bus.server.accounts import AccountLayout
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
-from fairlead_testkit.guarded import GuardedServer, guarded_server
+from fairlead_testkit.nats_servers.guarded import GuardedServer, guarded_server
 
 pytestmark = pytest.mark.integration
 

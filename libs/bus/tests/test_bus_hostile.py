@@ -12,7 +12,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.bus_harness import working
+from fairlead_testkit.by_hand.bus_harness import working
 
 pytestmark = pytest.mark.integration
 

@@ -18,8 +18,8 @@ from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.state import STATE, NodeState, State, encode_state, is_stated_at
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.fresh_interpreter import child_running
+from fairlead_testkit.processes.fresh_interpreter import child_running
+from fairlead_testkit.timing.beside import beside
 
 pytestmark = pytest.mark.integration
 

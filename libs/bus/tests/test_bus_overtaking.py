@@ -11,8 +11,8 @@ from fairlead_bus.work.worker import READ_AHEAD_OVERTAKING
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import eventually
-from fairlead_testkit.bus_harness import working
-from fairlead_testkit.streams import nothing_waits
+from fairlead_testkit.by_hand.bus_harness import working
+from fairlead_testkit.nats_servers.streams import nothing_waits
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -34,7 +34,7 @@ from fairlead_contracts.messages.members import MemberLease
 from fairlead_contracts.messages.state import STATE, NodeState, encode_state
 from fairlead_contracts.topology import answers_durable, submit_durable, topology
 from fairlead_testkit import eventually
-from fairlead_testkit.guarded import guarded_server
+from fairlead_testkit.nats_servers.guarded import guarded_server
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ from fairlead_bus.server.accounts import Account, AccountLayout, NatsUser
 from fairlead_bus.server.probing import Login, covers, find_faults, logins
 from fairlead_bus.server.provision import provision
 from fairlead_contracts.topology import topology
-from fairlead_testkit.guarded import GuardedServer, guarded_server
+from fairlead_testkit.nats_servers.guarded import GuardedServer, guarded_server
 
 LAYOUT = AccountLayout(
     clusters=["c1"], groups={"team-a": ["team-a"], "team-b": ["team-b"]}, operators=["ann"]

@@ -19,7 +19,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.state import STATE
 from fairlead_contracts.topology import Retention, cluster_of, limited, submit_durable, topology
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.streams import change_stream, stream_info
+from fairlead_testkit.nats_servers.streams import change_stream, stream_info
 
 pytestmark = pytest.mark.integration
 

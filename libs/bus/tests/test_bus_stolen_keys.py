@@ -18,8 +18,8 @@ from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.members import MemberLease
 from fairlead_contracts.topology import topology
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.guarded import GuardedServer, guarded_server
+from fairlead_testkit.nats_servers.guarded import GuardedServer, guarded_server
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = pytest.mark.integration
 

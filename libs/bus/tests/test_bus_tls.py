@@ -8,7 +8,7 @@ import trustme
 
 from fairlead_bus import ConnectionSettings, connect
 from fairlead_testkit import eventually
-from fairlead_testkit.nats_server import NatsServer
+from fairlead_testkit.nats_servers.nats_server import NatsServer
 
 
 @pytest.mark.integration

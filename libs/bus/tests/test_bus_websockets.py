@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_testkit.fresh_interpreter import printed_by
+from fairlead_testkit.processes.fresh_interpreter import printed_by
 
 
 def test_the_bus_does_without_the_library_of_websockets() -> None:

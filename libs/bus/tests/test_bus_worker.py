@@ -22,9 +22,10 @@ from fairlead_bus.work.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECO
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology
-from fairlead_testkit import NatsServer, bus_harness, eventually
-from fairlead_testkit.fresh_interpreter import child_running
-from fairlead_testkit.streams import change_stream, nothing_waits
+from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.by_hand import bus_harness
+from fairlead_testkit.nats_servers.streams import change_stream, nothing_waits
+from fairlead_testkit.processes.fresh_interpreter import child_running
 
 pytestmark = pytest.mark.integration
 

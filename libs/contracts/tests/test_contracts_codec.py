@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from fairlead_contracts.base.codec import Codec, Message, to_packed
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
 from fairlead_contracts.messages.state import STATE, encode_state
-from fairlead_testkit.builders import a_decision, a_job
-from fairlead_testkit.examples import codecs, example, kinds
+from fairlead_testkit.inputs.builders import a_decision, a_job
+from fairlead_testkit.inputs.examples import codecs, example, kinds
 
 CODECS = list(codecs())
 CASES = [

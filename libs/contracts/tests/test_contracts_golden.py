@@ -18,7 +18,7 @@ import pytest
 from fairlead_contracts.base.codec import Codec, Message, to_json, to_packed
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import encode_document, read_document
-from fairlead_testkit.examples import codecs, example, kinds
+from fairlead_testkit.inputs.examples import codecs, example, kinds
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = os.environ.get("FAIRLEAD_GOLDEN") == "write"

@@ -24,7 +24,7 @@ from fairlead_contracts.messages.job_traces import (
     trace_of_submission,
 )
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
-from fairlead_testkit import builders
+from fairlead_testkit.inputs import builders
 
 AT = datetime(2026, 11, 23, 1, 2, 3, tzinfo=UTC)
 T0 = from_datetime(AT)

@@ -14,7 +14,7 @@ from fairlead_contracts.base.places import DEEPEST
 from fairlead_contracts.base.yaml_text import places as places_of_yaml
 from fairlead_contracts.policyfile.read import decode_document, read_document
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
-from fairlead_testkit.fuzz_inputs import a_policy, a_snapshot
+from fairlead_testkit.inputs.fuzz_inputs import a_policy, a_snapshot
 
 
 @pytest.mark.parametrize(

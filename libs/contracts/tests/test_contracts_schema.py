@@ -16,7 +16,7 @@ from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_contracts.policyfile.schema import schema_text
-from fairlead_testkit.fuzz_inputs import mangle
+from fairlead_testkit.inputs.fuzz_inputs import mangle
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "policy.schema.json"
 SCHEMA = msgspec.json.decode(schema_text(), type=dict[str, object])

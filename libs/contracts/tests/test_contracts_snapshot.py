@@ -22,7 +22,7 @@ from fairlead_contracts.snapshot.types import (
     SnapshotTenant,
 )
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_testkit.documented import GPU, NOW, changed, documented, job, problems_of
+from fairlead_testkit.inputs.documented import GPU, NOW, changed, documented, job, problems_of
 
 
 def test_every_documented_key_is_read() -> None:

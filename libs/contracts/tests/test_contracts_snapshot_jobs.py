@@ -10,7 +10,7 @@ from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.jobs import AT_ONCE
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 NOW = 1_760_000_000
 AROUND = {

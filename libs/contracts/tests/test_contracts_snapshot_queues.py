@@ -10,7 +10,7 @@ from fairlead_contracts.frontend.shipped import KUEUE as KUEUE_ABLE
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import SnapshotClassValue, SnapshotQueue
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_testkit.documented import refused
+from fairlead_testkit.inputs.documented import refused
 
 NOW = 1_760_000_000
 KUEUE: dict[str, object] = {"name": "cq-1", "frontend": "kueue", "bands_by_class": True}

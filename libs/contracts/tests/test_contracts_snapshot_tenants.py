@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_testkit.documented import GPU, NOW, changed, job, problems_of
+from fairlead_testkit.inputs.documented import GPU, NOW, changed, job, problems_of
 
 TREE: list[dict[str, object]] = [
     {"name": "org", "pool": "gpu", "weight": 2},

@@ -19,7 +19,7 @@ from fairlead_contracts.messages.submissions import (
     read_submission,
     unheeded,
 )
-from fairlead_testkit.builders import a_body, a_submission
+from fairlead_testkit.inputs.builders import a_body, a_submission
 
 DEEP = b"[" * 100_000
 

@@ -17,8 +17,8 @@ from fairlead_contracts.base.yaml_text import (
 )
 from fairlead_contracts.policyfile.read import decode_document, read_document
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
-from fairlead_testkit.fuzz_inputs import a_policy, a_snapshot
-from fairlead_testkit.fuzz_texts import as_yaml
+from fairlead_testkit.inputs.fuzz_inputs import a_policy, a_snapshot
+from fairlead_testkit.inputs.fuzz_texts import as_yaml
 
 SCALARS = st.one_of(
     st.none(),

@@ -22,10 +22,10 @@ from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.resources import NAMESPACES, NODES
 from fairlead_kube.reflector import Key, Reflector
 from fairlead_kube.settings import KubeSettings
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.http_server import HttpAnswer, http_server, kube_status, write_kubeconfig
-from fairlead_testkit.kube_observer_log import KubeObserverLog
+from fairlead_testkit.by_hand.kube_observer_log import KubeObserverLog
+from fairlead_testkit.processes.http_server import HttpAnswer, http_server, kube_status, write_kubeconfig
+from fairlead_testkit.timing.awaiting import eventually
+from fairlead_testkit.timing.beside import beside
 
 
 class ScriptedServer:

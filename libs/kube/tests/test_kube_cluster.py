@@ -39,9 +39,9 @@ from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_kube.lever import Lever, probe_lever
 from fairlead_kube.reflector import Key, Reflector, whole
 from fairlead_kube.settings import KubeSettings
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import ADMIN, ADMITTER, WATCHER, KubeLab, things
+from fairlead_testkit.timing.awaiting import eventually
+from fairlead_testkit.timing.beside import beside
 
 pytestmark = pytest.mark.kube
 

@@ -20,8 +20,8 @@ from fairlead_kube.connection.kubeconfig_file import Cluster, ExecSettings, User
 from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import CredentialsError
 from fairlead_kube.settings import KubeSettings
-from fairlead_testkit.fresh_interpreter import printed_by
-from fairlead_testkit.http_server import http_server
+from fairlead_testkit.processes.fresh_interpreter import printed_by
+from fairlead_testkit.processes.http_server import http_server
 
 VERSION = "client.authentication.k8s.io/v1"
 ANYWHERE = Cluster(server="https://x")

@@ -20,11 +20,11 @@ from fairlead_kube.kinds.objects import PartialObject
 from fairlead_kube.kinds.resources import NAMESPACES, Resource
 from fairlead_kube.reflector import Key, Reflector
 from fairlead_kube.settings import KubeSettings
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.kube_observer_log import KubeObserverLog
+from fairlead_testkit.by_hand.kube_observer_log import KubeObserverLog
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, Kit, KubeLab
-from fairlead_testkit.proxy import FlakyProxy
+from fairlead_testkit.nats_servers.proxy import FlakyProxy
+from fairlead_testkit.timing.awaiting import eventually
+from fairlead_testkit.timing.beside import beside
 
 pytestmark = pytest.mark.kube
 

@@ -20,7 +20,7 @@ from fairlead_kube.connection.kubeconfig_file import Cluster, User
 from fairlead_kube.connection.transport import open_transport
 from fairlead_kube.errors import UnreachableError
 from fairlead_kube.settings import KubeSettings
-from fairlead_testkit.http_server import http_server
+from fairlead_testkit.processes.http_server import http_server
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_runtime.frontend_spans import FrontendSpans
 from fairlead_runtime.metrics import Metrics, MetricsObserver
 from fairlead_runtime.spans import ExportOutcome, Spans
-from fairlead_testkit.builders import NOW, a_job
+from fairlead_testkit.inputs.builders import NOW, a_job
 
 
 class ToldSpans:

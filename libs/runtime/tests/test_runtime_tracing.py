@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 
 from fairlead_testkit import ServiceProcess, eventually
-from fairlead_testkit.fresh_interpreter import printed_by
-from fairlead_testkit.http_server import http_server
+from fairlead_testkit.processes.fresh_interpreter import printed_by
+from fairlead_testkit.processes.http_server import http_server
 
 
 @pytest.fixture

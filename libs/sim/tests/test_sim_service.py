@@ -54,8 +54,8 @@ from fairlead_sim.service import SimService
 from fairlead_sim.store import ClusterStore
 from fairlead_sim.workload import one_pool
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.streams import state_mirror
+from fairlead_testkit.nats_servers.streams import state_mirror
+from fairlead_testkit.timing.beside import beside
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

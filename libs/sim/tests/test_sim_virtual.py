@@ -13,7 +13,7 @@ from fairlead_sim.steered import steered
 from fairlead_sim.trace import TraceJob, by_tenant, shipped_trace
 from fairlead_sim.virtual import Fifo, RunResult, StrictPriority, VirtualRun
 from fairlead_sim.workload import SimWorkload, WorkloadJob, one_pool, policy_for
-from fairlead_testkit.equal_floods import equal_floods
+from fairlead_testkit.inputs.equal_floods import equal_floods
 
 GPU = "nvidia.com/gpu"
 NODES = NodeGroup(name="node", count=4, allocatable={GPU: 8, "cpu": 64})

@@ -13,9 +13,9 @@ from fairlead_slurm.controller import CommandController
 from fairlead_slurm.images.reference import ImageReference
 from fairlead_slurm.images.registry import ImageAnswer, Presence
 from fairlead_slurm.limits import AccountLimits, AllowedAmounts, Association, account_limits
-from fairlead_testkit.slurm_builders import a_node, a_partition
+from fairlead_testkit.inputs.slurm_builders import a_node, a_partition
+from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
-from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory
 
 MINUTE = 60 * 10**6
 PRINTED = (

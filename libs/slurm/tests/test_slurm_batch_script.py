@@ -10,7 +10,7 @@ from fairlead_slurm.batch.fit import BatchTarget, fit
 from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.batch.script import read
 from fairlead_slurm.batch.values import gres, memory, seconds
-from fairlead_testkit.slurm_builders import a_node, a_partition
+from fairlead_testkit.inputs.slurm_builders import a_node, a_partition
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 
 DAY = 86_400

@@ -18,8 +18,8 @@ from fairlead_slurm.licences import AccountedLicence, LicenceName
 from fairlead_slurm.partition import PartitionJobs, PartitionNodes
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.updates import NotAnIdError
-from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.slurmlab import CLUSTER, OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = pytest.mark.slurm
 

@@ -18,8 +18,14 @@ from fairlead_slurm.images.credentials import (
 )
 from fairlead_slurm.images.reference import ImageNameError, image_reference
 from fairlead_slurm.images.registry import ImageAnswer, Presence, Registries
-from fairlead_testkit.http_server import http_server
-from fairlead_testkit.image_registry import USER, WORD, ImageRegistry, ensure_image_registry, image_registry
+from fairlead_testkit.processes.http_server import http_server
+from fairlead_testkit.telemetry.image_registry import (
+    USER,
+    WORD,
+    ImageRegistry,
+    ensure_image_registry,
+    image_registry,
+)
 
 THERE, MISSING, UNASKED = Presence.THERE, Presence.MISSING, Presence.UNASKED
 DIGEST = f"sha256:{'0' * 64}"

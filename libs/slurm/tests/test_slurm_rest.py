@@ -22,8 +22,8 @@ from fairlead_slurm.rest.jobs import TasksCutError, reading_of, tasks_of
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.submitting import SubmittingClient
 from fairlead_slurm.submitting.submit_server import SubmitServer, SubmitTerms
-from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.slurmlab import OPERATOR, SlurmLab, SlurmOptions
+from fairlead_testkit.timing.awaiting import eventually
 
 
 def on_slurm[**P, R](test: Callable[P, R]) -> Callable[P, R]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit import OracleJob, OracleRules, fill
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 TENANTS = ["a", "b", "c", "d"]
 CLASSES = ("urgent", "approved", "normal")

@@ -5,8 +5,8 @@ from typing import Self
 
 import pytest
 
-from fairlead_testkit.awaiting import POLL_SECONDS, NeverHappenedError, pause_after
-from fairlead_testkit.own_process import OwnProcess, OwnProcessError
+from fairlead_testkit.processes.own_process import OwnProcess, OwnProcessError
+from fairlead_testkit.timing.awaiting import POLL_SECONDS, NeverHappenedError, pause_after
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead_testkit.container import ContainerNatsServer
+from fairlead_testkit.nats_servers.container import ContainerNatsServer
 
 pytestmark = pytest.mark.container
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_testkit.fairness import FairReplay
+from fairlead_testkit.oracles.fairness import FairReplay
 
 
 def flooded(reaction: float) -> FairReplay:

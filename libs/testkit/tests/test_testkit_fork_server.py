@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import OwnProcessError, ServiceProcess, fork_server, plugin
-from fairlead_testkit.fork_server import ForkedProcess
-from fairlead_testkit.fresh_interpreter import child_running
+from fairlead_testkit import OwnProcessError, ServiceProcess
 from fairlead_testkit.labs.processes import born
+from fairlead_testkit.processes import fork_server
+from fairlead_testkit.processes.fork_server import ForkedProcess
+from fairlead_testkit.processes.fresh_interpreter import child_running
+from fairlead_testkit.pytest_plugin import plugin
 
 SERVICE = "fairlead_forked"
 """A package of the test's own, with the files that a service has."""
@@ -124,7 +126,8 @@ async def test_servers_end_with_who_started_them(tmp_path: Path) -> None:
     script = (
         "import subprocess, sys, time\n"
         "from pathlib import Path\n"
-        "from fairlead_testkit import ServiceProcess, fork_server\n"
+        "from fairlead_testkit import ServiceProcess\n"
+        "from fairlead_testkit.processes import fork_server\n"
         f"fork_server.FORKED = frozenset({{{SERVICE!r}}})\n"
         "fork_server.use()\n"
         f"ServiceProcess('forked', Path({str(tmp_path)!r}), arguments=['end', '0']).start()\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_testkit.free_ports import free_ports
+from fairlead_testkit.processes.free_ports import free_ports
 
 
 def test_a_port_is_told_once_and_workers_of_a_run_are_told_different_ones(

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from fairlead_testkit.fuzzing import fuzz, fuzz_and_shrink
+from fairlead_testkit.inputs.fuzzing import fuzz, fuzz_and_shrink
 
 
 def attempt(rng: random.Random) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import kubelab_fixtures
 from fairlead_testkit.kubelab import (
     ADMITTER,
     GPU,
@@ -21,6 +20,7 @@ from fairlead_testkit.kubelab import (
     KubeObject,
     things,
 )
+from fairlead_testkit.pytest_plugin import kubelab_fixtures
 
 pytestmark = pytest.mark.kube
 

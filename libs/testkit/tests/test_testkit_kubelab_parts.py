@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.awaiting import until
 from fairlead_testkit.kubelab import (
     GPU,
     WORKLOADS_ALONE,
@@ -19,8 +18,9 @@ from fairlead_testkit.kubelab import (
     things,
 )
 from fairlead_testkit.kubelab.detached import KubeLabSupervision
-from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.labs.processes import born
+from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory
+from fairlead_testkit.timing.awaiting import until
 
 pytestmark = pytest.mark.kube
 

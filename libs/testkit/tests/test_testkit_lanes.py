@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import lanes
-from fairlead_testkit.inner_runs import OPTIONS, UNUSED
+from fairlead_testkit.pytest_plugin import lanes
+from fairlead_testkit.pytest_plugin.inner_runs import OPTIONS, UNUSED
 
 pytest_plugins = ["pytester"]
 

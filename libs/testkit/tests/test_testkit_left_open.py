@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_testkit.inner_runs import OPTIONS
+from fairlead_testkit.pytest_plugin.inner_runs import OPTIONS
 
 pytest_plugins = ["pytester"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_testkit.inner_runs import OPTIONS, UNUSED
+from fairlead_testkit.pytest_plugin.inner_runs import OPTIONS, UNUSED
 
 pytest_plugins = ["pytester"]
 

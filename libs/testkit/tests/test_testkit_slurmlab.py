@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.awaiting import until
 from fairlead_testkit.labs.processes import born
 from fairlead_testkit.slurmlab import (
     PEOPLE,
@@ -22,6 +21,7 @@ from fairlead_testkit.slurmlab import (
     packages,
 )
 from fairlead_testkit.slurmlab.console import SlurmConsole
+from fairlead_testkit.timing.awaiting import until
 
 pytestmark = pytest.mark.slurm
 ROOT = os.geteuid() == 0

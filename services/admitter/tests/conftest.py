@@ -13,9 +13,9 @@ from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_contracts.messages.submissions import AnyAnswer
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.bus_harness import serving
-from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, FakeScorer, RunAdmitter, set_up
-from fairlead_testkit.people import hear_answers
+from fairlead_testkit.by_hand.bus_harness import serving
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, FakeScorer, RunAdmitter, set_up
+from fairlead_testkit.by_hand.people import hear_answers
 
 
 @pytest.fixture

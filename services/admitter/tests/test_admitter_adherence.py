@@ -23,7 +23,7 @@ from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, Queu
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
-from fairlead_testkit.builders import (
+from fairlead_testkit.inputs.builders import (
     NOW,
     a_decision,
     a_holding,

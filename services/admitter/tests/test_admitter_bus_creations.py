@@ -8,7 +8,7 @@ from fairlead_admitter.errors import FrontendDownError
 from fairlead_admitter.frontends.bus.frontend import LARGEST_TOGETHER, MOST_TOGETHER, Creations
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply
 from fairlead_testkit import eventually
-from fairlead_testkit.builders import a_create
+from fairlead_testkit.inputs.builders import a_create
 
 
 class CreatingCluster:

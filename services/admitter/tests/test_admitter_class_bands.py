@@ -18,8 +18,8 @@ from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
-from fairlead_testkit.builders import NOW, a_class, a_job, a_position, a_queue
-from fairlead_testkit.starting_order import in_starting_order, starting_rank
+from fairlead_testkit.inputs.builders import NOW, a_class, a_job, a_position, a_queue
+from fairlead_testkit.oracles.starting_order import in_starting_order, starting_rank
 
 SECOND = 1_000_000
 """Kueue's queue times are whole ones."""

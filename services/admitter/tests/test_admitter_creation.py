@@ -14,7 +14,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.fake_cluster import CLUSTER, set_up
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, set_up
 
 SHARE, PLACES = 4, 16
 

@@ -14,7 +14,14 @@ from fairlead_admitter.observe.decision_gate import (
 )
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.members import MemberLease
-from fairlead_testkit.builders import a_basis, a_decision, a_holding, a_member, a_position, a_queue_heads
+from fairlead_testkit.inputs.builders import (
+    a_basis,
+    a_decision,
+    a_holding,
+    a_member,
+    a_position,
+    a_queue_heads,
+)
 
 POOL = "c1/gpu"
 

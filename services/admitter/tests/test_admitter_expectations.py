@@ -14,7 +14,7 @@ from fairlead_admitter.observe.expectations import (
 from fairlead_admitter.observe.foreign_levels import UNSURE_SECONDS
 from fairlead_contracts.frontend.marks import LEVEL_WRITER
 from fairlead_contracts.messages.state import JobState
-from fairlead_testkit.builders import a_job
+from fairlead_testkit.inputs.builders import a_job
 
 
 def seen(level: int, rev: int) -> JobState:

@@ -8,7 +8,7 @@ from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of
-from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue, a_tenant_state
+from fairlead_testkit.inputs.builders import NOW, a_job, a_mark, a_pool, a_queue, a_tenant_state
 
 
 def waiting_in(facts: ClusterFacts, queue: str = "main") -> int:

@@ -13,7 +13,7 @@ from fairlead_admitter.errors import FrontendBalkedError, FrontendForbiddenHereE
 from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.job_backoff import LONGEST_SECONDS
 from fairlead_contracts.messages.state import JobState
-from fairlead_testkit.builders import a_job
+from fairlead_testkit.inputs.builders import a_job
 
 PASS_SECONDS = 0.05
 

@@ -27,7 +27,10 @@ from fairlead_contracts.messages.submissions import (
     Started,
 )
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.builders import (
+from fairlead_testkit.by_hand.bus_harness import sample
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, RunAdmitter
+from fairlead_testkit.by_hand.people import put_policy, submit
+from fairlead_testkit.inputs.builders import (
     NOW,
     a_body,
     a_grant,
@@ -38,9 +41,6 @@ from fairlead_testkit.builders import (
     a_started_event,
     an_ended_event,
 )
-from fairlead_testkit.bus_harness import sample
-from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, RunAdmitter
-from fairlead_testkit.people import put_policy, submit
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -15,12 +15,12 @@ from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Refused
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
-from fairlead_testkit.builders import NOW, a_body
-from fairlead_testkit.bus_harness import sample
-from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
-from fairlead_testkit.manual_clock import ManualClock
-from fairlead_testkit.people import submit
-from fairlead_testkit.streams import change_stream, stream_info
+from fairlead_testkit.by_hand.bus_harness import sample
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
+from fairlead_testkit.by_hand.people import submit
+from fairlead_testkit.inputs.builders import NOW, a_body
+from fairlead_testkit.nats_servers.streams import change_stream, stream_info
+from fairlead_testkit.timing.manual_clock import ManualClock
 
 pytestmark = pytest.mark.timeout(180)
 

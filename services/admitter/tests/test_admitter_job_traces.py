@@ -6,7 +6,7 @@ from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_contracts.base.instants import SECOND, from_seconds
 from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_runtime.spans import Spans
-from fairlead_testkit.builders import a_job
+from fairlead_testkit.inputs.builders import a_job
 
 
 def test_a_takeover_and_a_failure_are_linked_to_their_jobs_and_kept_where_these_are_not() -> None:

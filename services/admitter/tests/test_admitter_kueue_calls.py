@@ -19,8 +19,8 @@ from fairlead_admitter.frontends.kueue.tenant_calls import TenantCalls
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.client import KubeClient, connect
 from fairlead_kube.settings import KubeSettings
-from fairlead_testkit.http_server import http_server, refusal, write_kubeconfig
 from fairlead_testkit.kubelab import KubeObject
+from fairlead_testkit.processes.http_server import http_server, refusal, write_kubeconfig
 
 GROUP = "/apis/kueue.x-k8s.io"
 

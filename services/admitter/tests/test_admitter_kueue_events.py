@@ -5,10 +5,10 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.messages.state import Fault, JobState
 from fairlead_testkit import eventually
-from fairlead_testkit.bus_harness import sample
-from fairlead_testkit.fake_cluster import FakeScorer, RunAdmitter
+from fairlead_testkit.by_hand.bus_harness import sample
+from fairlead_testkit.by_hand.fake_cluster import FakeScorer, RunAdmitter
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
-from fairlead_testkit.kueue_team import FakeKueue, Team
+from fairlead_testkit.kueue.kueue_team import FakeKueue, Team
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -37,18 +37,18 @@ from fairlead_contracts.messages.submissions import (
 from fairlead_kube.client import connect
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.builders import (
+from fairlead_testkit.by_hand.bus_harness import sample
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, RunAdmitter
+from fairlead_testkit.by_hand.people import submit
+from fairlead_testkit.inputs.builders import (
     NOW,
     a_body,
     a_started_event,
     an_ended_event,
 )
-from fairlead_testkit.bus_harness import sample
-from fairlead_testkit.fake_cluster import CLUSTER, RunAdmitter
 from fairlead_testkit.kubelab import ADMITTER, BATCH_JOB, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
-from fairlead_testkit.kubelab_fixtures import LabFactory
-from fairlead_testkit.kueue_team import Team
-from fairlead_testkit.people import submit
+from fairlead_testkit.kueue.kueue_team import Team
+from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 

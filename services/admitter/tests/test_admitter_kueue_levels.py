@@ -25,9 +25,7 @@ from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_kube.settings import KubeSettings
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
-from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.builders import a_class, a_position, a_queue
+from fairlead_testkit.inputs.builders import a_class, a_position, a_queue
 from fairlead_testkit.kubelab import (
     ADMITTER,
     WATCHER,
@@ -35,9 +33,11 @@ from fairlead_testkit.kubelab import (
     KubeObject,
     things,
 )
-from fairlead_testkit.namespace_fixture import effective_priority
-from fairlead_testkit.one_gpu_queue import TENANT, OneGpuQueue
-from fairlead_testkit.starting_order import starting_rank
+from fairlead_testkit.kueue.admissions import AdmissionLog
+from fairlead_testkit.kueue.namespace_fixture import effective_priority
+from fairlead_testkit.kueue.one_gpu_queue import TENANT, OneGpuQueue
+from fairlead_testkit.oracles.starting_order import starting_rank
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -18,20 +18,20 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
-from fairlead_testkit.beside import beside
-from fairlead_testkit.builders import a_queue
-from fairlead_testkit.bus_harness import sample
-from fairlead_testkit.fake_cluster import DOCUMENT, POOL, FakeCluster, FakeScorer, RunAdmitter
-from fairlead_testkit.kube_fleet import level_patches
+from fairlead_testkit.by_hand.bus_harness import sample
+from fairlead_testkit.by_hand.fake_cluster import DOCUMENT, POOL, FakeCluster, FakeScorer, RunAdmitter
+from fairlead_testkit.by_hand.people import give_leave, put_policy, say
+from fairlead_testkit.fleets.kube_fleet import level_patches
+from fairlead_testkit.inputs.builders import a_queue
 from fairlead_testkit.kubelab import (
     ADMITTER,
     ApiError,
     KubeLab,
     KubeObject,
 )
-from fairlead_testkit.one_gpu_queue import OneGpuQueue
-from fairlead_testkit.people import give_leave, put_policy, say
-from fairlead_testkit.starting_order import in_starting_order
+from fairlead_testkit.kueue.one_gpu_queue import OneGpuQueue
+from fairlead_testkit.oracles.starting_order import in_starting_order
+from fairlead_testkit.timing.beside import beside
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 

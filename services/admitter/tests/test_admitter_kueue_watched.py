@@ -9,11 +9,11 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Started
 from fairlead_contracts.policyfile.document import Tenant
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.builders import a_body, a_document
-from fairlead_testkit.fake_cluster import CLUSTER, RunAdmitter
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, RunAdmitter
+from fairlead_testkit.by_hand.people import put_policy, submit
+from fairlead_testkit.inputs.builders import a_body, a_document
 from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab, things
-from fairlead_testkit.kueue_team import Team
-from fairlead_testkit.people import put_policy, submit
+from fairlead_testkit.kueue.kueue_team import Team
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -27,8 +27,8 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_testkit.builders import a_control, a_job, a_queue
-from fairlead_testkit.manual_clock import ManualClock
+from fairlead_testkit.inputs.builders import a_control, a_job, a_queue
+from fairlead_testkit.timing.manual_clock import ManualClock
 
 
 def a_write(

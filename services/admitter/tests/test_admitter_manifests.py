@@ -18,7 +18,7 @@ from fairlead_admitter.intake.creation import JobOrder
 from fairlead_admitter.intake.entry_queue import EntryQueue, entry_queue_for
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import read_submission
-from fairlead_testkit.builders import NOW, a_body
+from fairlead_testkit.inputs.builders import NOW, a_body
 from fairlead_testkit.kubelab import KubeObject
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

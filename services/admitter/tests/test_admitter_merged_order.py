@@ -17,7 +17,7 @@ from fairlead_policy.levels.window import WindowSize
 from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_testkit.builders import NOW, a_basis, a_decision, a_job, a_position, a_queue_heads
+from fairlead_testkit.inputs.builders import NOW, a_basis, a_decision, a_job, a_position, a_queue_heads
 
 
 def rules_of(cap_hours: float | None) -> PoolRules:

@@ -14,7 +14,7 @@ from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.levels.window import Window, WindowSize
-from fairlead_testkit.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
+from fairlead_testkit.inputs.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
 
 CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=1000))]
 CARD = 1000

@@ -22,7 +22,7 @@ from fairlead_contracts.policyfile.document import Grant
 from fairlead_kube.kinds.core import ObjectReference
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
-from fairlead_testkit.builders import NOW, a_document, a_grant, a_job, a_pool, a_queue, a_tenant_state
+from fairlead_testkit.inputs.builders import NOW, a_document, a_grant, a_job, a_pool, a_queue, a_tenant_state
 
 RULES = Rulebook(a_document(), 1)
 

@@ -37,7 +37,7 @@ from fairlead_policy.snapshot.levels import PlannedLevels, plan_snapshot_levels,
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_policy.snapshot.reserve import PaperReservation, in_reserved_order, reserve_snapshot
 from fairlead_runtime.metrics import Metrics
-from fairlead_testkit.builders import (
+from fairlead_testkit.inputs.builders import (
     NOW,
     a_class,
     a_decision,
@@ -46,7 +46,7 @@ from fairlead_testkit.builders import (
     a_queue,
     a_queue_heads,
 )
-from fairlead_testkit.starting_order import in_starting_order
+from fairlead_testkit.oracles.starting_order import in_starting_order
 
 GPU = "nvidia.com/gpu"
 CARD = 1000

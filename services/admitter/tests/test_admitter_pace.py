@@ -28,8 +28,8 @@ from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
-from fairlead_testkit.builders import a_job, a_queue
-from fairlead_testkit.manual_clock import ManualClock
+from fairlead_testkit.inputs.builders import a_job, a_queue
+from fairlead_testkit.timing.manual_clock import ManualClock
 
 QUICK_SECONDS = Capabilities().quick_answer_seconds
 

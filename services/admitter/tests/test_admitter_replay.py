@@ -44,9 +44,9 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
-from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_position, a_queue
-from fairlead_testkit.cases import cases
-from fairlead_testkit.fresh_interpreter import printed_under_other_seeds
+from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_position, a_queue
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.processes.fresh_interpreter import printed_under_other_seeds
 
 POOL = "c1/gpu"
 SECOND = 1_000_000

@@ -14,8 +14,15 @@ from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Reserve
 from fairlead_runtime.clock import wall_clock
 from fairlead_testkit import eventually
-from fairlead_testkit.builders import a_job, a_pool
-from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, FakeScorer, RunAdmitter, set_up
+from fairlead_testkit.by_hand.fake_cluster import (
+    CLUSTER,
+    DOCUMENT,
+    FakeCluster,
+    FakeScorer,
+    RunAdmitter,
+    set_up,
+)
+from fairlead_testkit.inputs.builders import a_job, a_pool
 
 pytestmark = pytest.mark.integration
 

@@ -20,8 +20,8 @@ from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.reserve.reservation import ReservationState
 from fairlead_runtime.metrics import Metrics
-from fairlead_testkit.builders import NOW, a_job, a_pool, a_position, a_queue
-from fairlead_testkit.starting_order import in_starting_order
+from fairlead_testkit.inputs.builders import NOW, a_job, a_pool, a_position, a_queue
+from fairlead_testkit.oracles.starting_order import in_starting_order
 
 GPU = "nvidia.com/gpu"
 BAND = Band(default=0, lowest=1, highest=1_000_000)

@@ -19,8 +19,8 @@ from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand, common_band
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.window import WindowSize
-from fairlead_testkit.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
-from fairlead_testkit.starting_order import in_starting_order
+from fairlead_testkit.inputs.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
+from fairlead_testkit.oracles.starting_order import in_starting_order
 
 BAND = Band(default=0, lowest=1, highest=1000)
 ONE_BAND = [ClassBand(band=BAND)]

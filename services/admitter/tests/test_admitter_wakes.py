@@ -24,7 +24,7 @@ from fairlead_contracts.frontend.shipped import KUEUE_PARKING
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
-from fairlead_testkit.builders import NOW, a_job, a_queue
+from fairlead_testkit.inputs.builders import NOW, a_job, a_queue
 
 GPU = "nvidia.com/gpu"
 POOL = "gpu"

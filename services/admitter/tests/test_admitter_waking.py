@@ -19,7 +19,7 @@ from fairlead_admitter.decide.window import Ranked
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState
 from fairlead_policy.levels.plan import Band
-from fairlead_testkit.builders import a_job
+from fairlead_testkit.inputs.builders import a_job
 
 BAND = Band(default=0, lowest=1, highest=1000)
 AT = 100.0

@@ -16,7 +16,7 @@ from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, State, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
-from fairlead_testkit.builders import a_job, a_queue
+from fairlead_testkit.inputs.builders import a_job, a_queue
 
 BAND = Band(default=0, lowest=1, highest=1000)
 QUEUES = ("main", "other")

@@ -16,10 +16,17 @@ from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.messages.state import QueueState, State, subject_of
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
-from fairlead_testkit.builders import NOON, a_class, a_queue
-from fairlead_testkit.bus_harness import sample
-from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer, RunAdmitter
-from fairlead_testkit.people import give_leave, put_policy, say
+from fairlead_testkit.by_hand.bus_harness import sample
+from fairlead_testkit.by_hand.fake_cluster import (
+    CLUSTER,
+    DOCUMENT,
+    POOL,
+    FakeCluster,
+    FakeScorer,
+    RunAdmitter,
+)
+from fairlead_testkit.by_hand.people import give_leave, put_policy, say
+from fairlead_testkit.inputs.builders import NOON, a_class, a_queue
 
 pytestmark = pytest.mark.integration
 

@@ -16,10 +16,10 @@ from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import MEMBERS
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.builders import NOW
-from fairlead_testkit.bus_harness import sample
-from fairlead_testkit.fake_cluster import CLUSTER, POOL, FakeCluster, FakeScorer, RunAdmitter
-from fairlead_testkit.people import say
+from fairlead_testkit.by_hand.bus_harness import sample
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, POOL, FakeCluster, FakeScorer, RunAdmitter
+from fairlead_testkit.by_hand.people import say
+from fairlead_testkit.inputs.builders import NOW
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

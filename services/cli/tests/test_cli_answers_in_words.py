@@ -20,7 +20,7 @@ from fairlead_contracts.messages.questions import (
     Steering,
     UnrankedJob,
 )
-from fairlead_testkit.builders import a_queue_reply, a_tenants_reply
+from fairlead_testkit.inputs.builders import a_queue_reply, a_tenants_reply
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -21,8 +21,8 @@ from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.flags import UpFlags
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 from fairlead_cli.options import KubeCluster, Reach
-from fairlead_testkit.command import fairlead
-from fairlead_testkit.fresh_interpreter import printed_by
+from fairlead_testkit.processes.command import fairlead
+from fairlead_testkit.processes.fresh_interpreter import printed_by
 
 
 def parsed(line: str) -> dict[str, object]:

@@ -27,7 +27,7 @@ from fairlead_contracts.messages.questions import (
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import AnyAnswer, Ended, Started
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.builders import a_pool_tenants, a_tenants_reply
+from fairlead_testkit.inputs.builders import a_pool_tenants, a_tenants_reply
 
 pytestmark = pytest.mark.integration
 

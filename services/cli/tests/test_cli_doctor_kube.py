@@ -24,7 +24,6 @@ from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.subjects import revocation_key, state
 from fairlead_policy.levels.operators import OperatorWords, revocation_of
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.command import fairlead
 from fairlead_testkit.kubelab import (
     ADMIN,
     GPU,
@@ -42,7 +41,8 @@ from fairlead_testkit.kubelab import (
     things,
 )
 from fairlead_testkit.kubelab.toolsets import OLDER
-from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.processes.command import fairlead
+from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(400)]
 

@@ -21,8 +21,8 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.kinds.queues import ClusterQueue
 from fairlead_kube.lever import Lever, LeverProbe
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import GPU, things
+from fairlead_testkit.timing.beside import beside
 
 pytestmark = pytest.mark.integration
 FLAGS = DoctorFlags()

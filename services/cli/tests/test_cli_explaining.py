@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from fairlead_testkit.command import fairlead
+from fairlead_testkit.processes.command import fairlead
 
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000

@@ -6,7 +6,7 @@ from fairlead_cli.demo.feeding import held_back, lap_of
 from fairlead_contracts.base.tokens import encode_token
 from fairlead_sim.demo import demo_workload
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
+from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 
 
 def test_each_lap_has_jobs_of_its_own_and_all_else_is_equal() -> None:

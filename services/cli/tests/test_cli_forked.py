@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import fork_server
-from fairlead_testkit.command import MODULE, fairlead
+from fairlead_testkit.processes import fork_server
+from fairlead_testkit.processes.command import MODULE, fairlead
 
 SNAPSHOT = '{"now": 0, "pools": [{"name": "p", "capacity": {"cpu": 1}}], "jobs": []}'
 

@@ -18,7 +18,7 @@ from fairlead_cli.paper import arranging
 from fairlead_cli.paper.forks import ForkEndedError, made
 from fairlead_cli.paper.results import as_json
 from fairlead_contracts.snapshot.read import read_snapshot
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 # A worker of the tests has a thread that forks do without.

@@ -18,9 +18,9 @@ from fairlead_cli.paper.results import as_json
 from fairlead_cli.policy.files import parse_file
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_testkit.fuzz_inputs import a_policy, a_snapshot, mangle
-from fairlead_testkit.fuzz_texts import as_yaml, scramble_yaml
-from fairlead_testkit.fuzzing import fuzz, fuzz_and_shrink
+from fairlead_testkit.inputs.fuzz_inputs import a_policy, a_snapshot, mangle
+from fairlead_testkit.inputs.fuzz_texts import as_yaml, scramble_yaml
+from fairlead_testkit.inputs.fuzzing import fuzz, fuzz_and_shrink
 
 TEXTS = 200
 """So many that some are taken in every run: one of eleven is."""

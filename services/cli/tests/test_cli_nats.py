@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, ServiceProcess
-from fairlead_testkit.command import fairlead
+from fairlead_testkit.processes.command import fairlead
 
 pytestmark = pytest.mark.integration
 

@@ -20,9 +20,9 @@ from fairlead_cli.nats.files import read_stated
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.command import fairlead
-from fairlead_testkit.free_ports import await_listening, free_ports
-from fairlead_testkit.nats_server import START_SECONDS
+from fairlead_testkit.nats_servers.nats_server import START_SECONDS
+from fairlead_testkit.processes.command import fairlead
+from fairlead_testkit.processes.free_ports import await_listening, free_ports
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 

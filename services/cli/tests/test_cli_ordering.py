@@ -15,7 +15,7 @@ from fairlead_cli.paper.reading import parse
 from fairlead_cli.paper.results import as_json
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
-from fairlead_testkit.command import fairlead
+from fairlead_testkit.processes.command import fairlead
 
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000

@@ -14,8 +14,8 @@ from fairlead_cli.paper.results import as_json
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_testkit.cases import cases
-from fairlead_testkit.fuzz_inputs import PlainDocument, a_snapshot
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.inputs.fuzz_inputs import PlainDocument, a_snapshot
 
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fairlead_testkit.command import fairlead
+from fairlead_testkit.processes.command import fairlead
 
 GPU, MEM, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
 NOW = 1_760_000_000

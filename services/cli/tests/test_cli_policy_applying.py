@@ -25,7 +25,7 @@ from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
 from fairlead_testkit import NatsServer
-from fairlead_testkit.builders import a_leader
+from fairlead_testkit.inputs.builders import a_leader
 
 pytestmark = pytest.mark.integration
 

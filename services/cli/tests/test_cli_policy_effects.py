@@ -11,7 +11,7 @@ from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.file_commands import check_file, print_file
 from fairlead_cli.policy.members import KnownPools
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_testkit.command import fairlead
+from fairlead_testkit.processes.command import fairlead
 
 WEIGHTS = {"urgent": 1000, "approved": 100, "normal": 1}
 NOBODY_THERE = "127.0.0.1:1"

@@ -20,8 +20,8 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.builders import a_pool_tenants, a_tenant_line, a_tenant_share, a_tenants_reply
-from fairlead_testkit.people import say
+from fairlead_testkit.by_hand.people import say
+from fairlead_testkit.inputs.builders import a_pool_tenants, a_tenant_line, a_tenant_share, a_tenants_reply
 
 pytestmark = pytest.mark.integration
 

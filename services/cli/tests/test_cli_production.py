@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus.server.program import server_program
-from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import KubeLab, LabOptions, things
-from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.processes.free_ports import await_listening, free_ports
+from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "production.md").read_text()

@@ -12,8 +12,8 @@ from fairlead_contracts.messages.submissions import Refused, read_submission
 from fairlead_sim.config import NodeGroup
 from fairlead_sim.virtual import Fifo, RunResult, VirtualRun
 from fairlead_sim.workload import SimWorkload
-from fairlead_testkit.builders import a_level_event, an_ended_event
-from fairlead_testkit.equal_floods import equal_floods
+from fairlead_testkit.inputs.builders import a_level_event, an_ended_event
+from fairlead_testkit.inputs.equal_floods import equal_floods
 
 NODES = NodeGroup(name="node", count=1, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})
 WORKLOAD = equal_floods({"a": 2.0, "b": 1.0}, jobs=20, run_seconds=2.0, nodes=NODES)

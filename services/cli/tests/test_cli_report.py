@@ -17,7 +17,7 @@ from fairlead_cli.demo.report.text import render_text
 from fairlead_sim.config import NodeGroup
 from fairlead_sim.virtual import Fifo, VirtualRun
 from fairlead_sim.workload import SimWorkload
-from fairlead_testkit.equal_floods import equal_floods
+from fairlead_testkit.inputs.equal_floods import equal_floods
 
 WEIGHTS = {"a<b>": 3.0, "team-b": 2.0, "team-c": 1.0}
 NODES = NodeGroup(name="node", count=2, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})

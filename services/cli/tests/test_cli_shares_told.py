@@ -7,7 +7,7 @@ from fairlead_cli.client.explained import explain_text, headline
 from fairlead_cli.client.phrases import demand
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
-from fairlead_testkit.builders import (
+from fairlead_testkit.inputs.builders import (
     a_pool_queue,
     a_pool_tenants,
     a_position,

@@ -21,13 +21,13 @@ from fairlead_cli.slurm.examining import check, look, weigh
 from fairlead_cli.slurm.flags import SlurmCheckFlags
 from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
 from fairlead_slurm.cluster import SlurmSettings
-from fairlead_testkit import image_registry
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.command import fairlead
-from fairlead_testkit.local_instance import LocalInstance
-from fairlead_testkit.slurm_builders import some_settings
-from fairlead_testkit.slurm_fleet import slurm_order
+from fairlead_testkit.fleets.slurm_fleet import slurm_order
+from fairlead_testkit.inputs.slurm_builders import some_settings
+from fairlead_testkit.processes.command import fairlead
+from fairlead_testkit.processes.local_instance import LocalInstance
 from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
+from fairlead_testkit.telemetry import image_registry
+from fairlead_testkit.timing.awaiting import eventually
 
 FIT = SlurmSurvey(
     settings=some_settings(Age=1000), waiting=40, held_by_admin=0, user="fairlead", administration="Operator"

@@ -12,8 +12,8 @@ from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm.cluster import BACKUP_CONTROLLER
 from fairlead_slurm.hooks.installing import ALLOW_NONE, NO_HOLD, asks_over_tls, pods_partition, pods_tokens
-from fairlead_testkit.command import fairlead
-from fairlead_testkit.slurm_builders import some_settings
+from fairlead_testkit.inputs.slurm_builders import some_settings
+from fairlead_testkit.processes.command import fairlead
 
 HOOKS = {
     "PrologSlurmctld": "/opt/hooks/prolog-slurmctld",

@@ -29,7 +29,7 @@ from fairlead_contracts.messages.questions import (
     Steering,
     TenantsReply,
 )
-from fairlead_testkit.builders import (
+from fairlead_testkit.inputs.builders import (
     a_pool_queue,
     a_pool_tenants,
     a_position,

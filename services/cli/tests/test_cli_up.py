@@ -10,9 +10,9 @@ import pytest
 
 from fairlead_cli.local.up import an_account
 from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
-from fairlead_testkit.awaiting import until
-from fairlead_testkit.command import fairlead
-from fairlead_testkit.local_instance import LocalInstance
+from fairlead_testkit.processes.command import fairlead
+from fairlead_testkit.processes.local_instance import LocalInstance
+from fairlead_testkit.timing.awaiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 

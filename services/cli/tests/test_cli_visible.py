@@ -5,7 +5,7 @@ import msgspec
 from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.visible import visible
 from fairlead_contracts.messages.questions import ExplainReply, Explanation
-from fairlead_testkit.builders import NOON, a_queue_reply, a_tenants_reply
+from fairlead_testkit.inputs.builders import NOON, a_queue_reply, a_tenants_reply
 
 ODD = "red\x1b[31m\nline\ttab\x07\x9b\u202eright"
 SEEN = "red\\x1b[31m line tab\\x07\\x9b\\u202eright"

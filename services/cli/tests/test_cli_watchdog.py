@@ -17,8 +17,8 @@ from fairlead_cli.kueue.watchdog import watchdog_run
 from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction
 from fairlead_cli.kueue.watchdog.watchdog_run import LeaderWatch, run_watchdog
 from fairlead_testkit import eventually
-from fairlead_testkit.beside import beside
 from fairlead_testkit.kubelab import GPU, KubeLab, things
+from fairlead_testkit.timing.beside import beside
 
 WAIT, LOOSEN, TIGHTEN = QueueAction.WAIT, QueueAction.LOOSEN, QueueAction.TIGHTEN
 

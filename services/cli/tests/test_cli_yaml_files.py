@@ -16,7 +16,7 @@ from fairlead_cli.policy.files import parse_file
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.places import DEEPEST
 from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, read_yaml
-from fairlead_testkit.command import fairlead
+from fairlead_testkit.processes.command import fairlead
 
 LAUGHS = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
 CHAIN = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} {'[' * 90}*a{n - 1}{']' * 90}\n" for n in range(1, 40))

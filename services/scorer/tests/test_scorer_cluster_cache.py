@@ -13,7 +13,7 @@ from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument,
 from fairlead_scorer.decide.decision import Content, decide
 from fairlead_scorer.query.job_sentences import unranked
 from fairlead_scorer.state.cluster_cache import ClusterCache
-from fairlead_testkit.builders import (
+from fairlead_testkit.inputs.builders import (
     NOW,
     a_demand,
     a_document,
@@ -25,7 +25,7 @@ from fairlead_testkit.builders import (
     a_position,
     a_queue,
 )
-from fairlead_testkit.stepping import all_steps
+from fairlead_testkit.timing.stepping import all_steps
 
 DOCUMENTS = [
     a_document(),

@@ -7,7 +7,7 @@ from fairlead_contracts.messages.explanations import Neighbour, WhatIf
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.query.concealing import concealed, concealed_position
-from fairlead_testkit.builders import a_position
+from fairlead_testkit.inputs.builders import a_position
 
 
 def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -> None:

@@ -11,8 +11,8 @@ from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, DecisionStamp, decide, same, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
-from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
-from fairlead_testkit.stepping import all_steps
+from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.timing.stepping import all_steps
 
 
 def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None = None) -> ScoredPool:

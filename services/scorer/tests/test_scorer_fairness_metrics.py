@@ -11,7 +11,7 @@ from fairlead_contracts.messages.decisions import Basis, Position, QueueHeads, T
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.report.fairness_metrics import LABELLED_TENANTS, FairnessMetrics, hindrance, past_bound
-from fairlead_testkit.builders import NOW
+from fairlead_testkit.inputs.builders import NOW
 
 
 def a_position(

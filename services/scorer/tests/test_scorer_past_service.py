@@ -18,8 +18,8 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy.usage.past import Decay, PastUse, tick_of
 from fairlead_runtime.clock import wall_clock
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.builders import a_decision, a_job, a_pool, a_queue
-from fairlead_testkit.bus_harness import BusHarness
+from fairlead_testkit.by_hand.bus_harness import BusHarness
+from fairlead_testkit.inputs.builders import a_decision, a_job, a_pool, a_queue
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

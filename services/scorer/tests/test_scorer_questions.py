@@ -36,9 +36,9 @@ from fairlead_contracts.messages.state import Fault, JobShape, JobState, Outcome
 from fairlead_contracts.policyfile.document import Grant, Tenant
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.builders import NOON, NOW, a_document, a_job, a_mark, a_node, a_pool, a_queue
-from fairlead_testkit.bus_harness import BusHarness
-from fairlead_testkit.people import say
+from fairlead_testkit.by_hand.bus_harness import BusHarness
+from fairlead_testkit.by_hand.people import say
+from fairlead_testkit.inputs.builders import NOON, NOW, a_document, a_job, a_mark, a_node, a_pool, a_queue
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 MINUTE = 60_000_000

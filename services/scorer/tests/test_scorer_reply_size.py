@@ -23,8 +23,16 @@ from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
 from fairlead_scorer.query.reply_size import queue_payload, tenants_payload, that_fit
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue, a_queue_reply, a_tenants_reply
-from fairlead_testkit.bus_harness import BusHarness
+from fairlead_testkit.by_hand.bus_harness import BusHarness
+from fairlead_testkit.inputs.builders import (
+    NOW,
+    a_document,
+    a_job,
+    a_pool,
+    a_queue,
+    a_queue_reply,
+    a_tenants_reply,
+)
 
 ODD, PLAIN = 60, 3
 WAITING = ODD + PLAIN

@@ -24,10 +24,11 @@ from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router, TenantPace
 from fairlead_scorer.state.cluster_cache import ClusterCache
-from fairlead_testkit import NatsServer, eventually, people
-from fairlead_testkit.builders import a_body, a_document, a_leader, a_pool, a_queue, a_tenant_state
-from fairlead_testkit.bus_harness import BusHarness
-from fairlead_testkit.streams import change_stream, stream_info
+from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.by_hand import people
+from fairlead_testkit.by_hand.bus_harness import BusHarness
+from fairlead_testkit.inputs.builders import a_body, a_document, a_leader, a_pool, a_queue, a_tenant_state
+from fairlead_testkit.nats_servers.streams import change_stream, stream_info
 
 pytestmark = pytest.mark.integration
 

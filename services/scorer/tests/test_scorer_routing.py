@@ -11,7 +11,7 @@ from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument,
 from fairlead_scorer.route.choice import NoQueueError, choose
 from fairlead_scorer.route.router import with_id
 from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
-from fairlead_testkit.builders import (
+from fairlead_testkit.inputs.builders import (
     a_demand,
     a_document,
     a_job,
@@ -20,7 +20,7 @@ from fairlead_testkit.builders import (
     a_submission,
     a_tenant_state,
 )
-from fairlead_testkit.stepping import all_steps
+from fairlead_testkit.timing.stepping import all_steps
 
 BOTH: list[State] = [
     made(cluster=cluster) for cluster in ("c1", "c2") for made in (a_pool, a_queue, a_tenant_state)

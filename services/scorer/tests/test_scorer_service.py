@@ -17,8 +17,8 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_contracts.topology import POLICY
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.builders import a_document, a_job, a_mark, a_pool, a_queue
-from fairlead_testkit.bus_harness import BusHarness
+from fairlead_testkit.by_hand.bus_harness import BusHarness
+from fairlead_testkit.inputs.builders import a_document, a_job, a_mark, a_pool, a_queue
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

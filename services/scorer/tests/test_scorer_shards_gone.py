@@ -17,9 +17,9 @@ from fairlead_scorer.route.router import Router, TenantPace
 from fairlead_scorer.scorer import Scorer
 from fairlead_scorer.state.state_view import StateView
 from fairlead_testkit import NatsServer
-from fairlead_testkit.builders import NOW, a_pool, a_queue
-from fairlead_testkit.bus_harness import BusHarness
-from fairlead_testkit.stepping import all_steps
+from fairlead_testkit.by_hand.bus_harness import BusHarness
+from fairlead_testkit.inputs.builders import NOW, a_pool, a_queue
+from fairlead_testkit.timing.stepping import all_steps
 
 pytestmark = pytest.mark.integration
 

@@ -19,10 +19,10 @@ from fairlead_scorer.query.concealing import concealed
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit import NatsServer
-from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
-from fairlead_testkit.bus_harness import BusHarness
-from fairlead_testkit.stepping import all_steps
-from fairlead_testkit.told_what_if import what_if_in
+from fairlead_testkit.by_hand.bus_harness import BusHarness
+from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.oracles.told_what_if import what_if_in
+from fairlead_testkit.timing.stepping import all_steps
 
 pytestmark = pytest.mark.integration
 FACTS: list[State] = [

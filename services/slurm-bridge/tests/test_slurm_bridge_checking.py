@@ -19,11 +19,11 @@ from fairlead_slurm.images.registry import ImageAnswer, Presence, Registries
 from fairlead_slurm.limits import AccountLimits
 from fairlead_slurm_bridge.checking import TARGET_SECONDS, BatchChecks, CachedRegistry
 from fairlead_slurm_bridge.hooks.server import HookServer
-from fairlead_testkit.beside import beside
-from fairlead_testkit.image_registry import ensure_image_registry, image_registry
-from fairlead_testkit.manual_clock import ManualClock
-from fairlead_testkit.slurm_builders import a_node, a_partition, some_settings
+from fairlead_testkit.inputs.slurm_builders import a_node, a_partition, some_settings
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
+from fairlead_testkit.telemetry.image_registry import ensure_image_registry, image_registry
+from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.manual_clock import ManualClock
 
 POD = ["--partition=pods", "--comment=image=a.b/c:1"]
 

@@ -17,9 +17,9 @@ from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
-from fairlead_testkit.builders import a_create
-from fairlead_testkit.manual_clock import ManualClock
-from fairlead_testkit.slurm_builders import GPU, a_slurm_job
+from fairlead_testkit.inputs.builders import a_create
+from fairlead_testkit.inputs.slurm_builders import GPU, a_slurm_job
+from fairlead_testkit.timing.manual_clock import ManualClock
 
 NAMING = Naming.of(GPU)
 QOS = {"urgent": "urgent"}

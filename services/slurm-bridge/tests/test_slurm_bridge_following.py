@@ -12,8 +12,8 @@ from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.program_ends import ProgramEndRecorder
 from fairlead_slurm_bridge.pods.runs import Runs
-from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
-from fairlead_testkit.slurm_builders import NOON, a_slurm_job
+from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
+from fairlead_testkit.inputs.slurm_builders import NOON, a_slurm_job
 
 ATTEMPT = Attempt(7, 0)
 PRINTED = b"one\n\xff\x00two\n" * 1000

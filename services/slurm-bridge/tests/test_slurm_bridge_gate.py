@@ -12,7 +12,7 @@ from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.pods.state_timer import RestartBackoff
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
-from fairlead_testkit.slurm_builders import a_slurm_job
+from fairlead_testkit.inputs.slurm_builders import a_slurm_job
 
 GPU = "nvidia.com/gpu"
 

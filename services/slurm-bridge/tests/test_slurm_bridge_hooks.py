@@ -10,8 +10,8 @@ from typing import Any
 
 from fairlead_slurm_bridge.hooks.server import HookServer
 from fairlead_slurm_bridge.pods.verdicts import START, PrologVerdict
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.beside import beside
+from fairlead_testkit.timing.awaiting import eventually
+from fairlead_testkit.timing.beside import beside
 
 
 class Nothing:

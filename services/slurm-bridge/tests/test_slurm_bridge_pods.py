@@ -17,8 +17,8 @@ from fairlead_slurm_bridge.pods.manifest import PodRules, claim_manifest, digest
 from fairlead_slurm_bridge.pods.payload import MARK, Payload, payload
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
 from fairlead_slurm_bridge.pods.results import ResultPlan, ResultRules, encoded, planned, result_plan
+from fairlead_testkit.inputs.slurm_builders import a_slurm_job
 from fairlead_testkit.kubelab import KubeObject
-from fairlead_testkit.slurm_builders import a_slurm_job
 
 RULES = PodRules(cluster="hpc", namespace="slurm", image="busybox")
 HOOK = {

@@ -14,9 +14,9 @@ from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.manifest import handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.sweeping import Sweeper
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
-from fairlead_testkit.slurm_builders import NOON, a_slurm_job
+from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
+from fairlead_testkit.inputs.slurm_builders import NOON, a_slurm_job
+from fairlead_testkit.timing.awaiting import eventually
 
 ATTEMPT = Attempt(7, 0)
 KEY = Key("slurm", "slurm-hpc-7-r0")

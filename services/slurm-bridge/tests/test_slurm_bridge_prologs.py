@@ -19,10 +19,10 @@ from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.payload import Payload
 from fairlead_slurm_bridge.pods.requests import pod_job
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.manual_clock import ManualClock
-from fairlead_testkit.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
-from fairlead_testkit.slurm_builders import NOON, a_slurm_job
+from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
+from fairlead_testkit.inputs.slurm_builders import NOON, a_slurm_job
+from fairlead_testkit.timing.awaiting import eventually
+from fairlead_testkit.timing.manual_clock import ManualClock
 
 type BeginAgain = Callable[..., AbstractAsyncContextManager[asyncio.Task[PrologVerdict]]]
 type TellEnd = Callable[[], Coroutine[None, None, None]]

@@ -4,7 +4,7 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
 from fairlead_slurm_bridge.pods.state_timer import StateTimer
 from fairlead_slurm_bridge.store import SubmissionStore
-from fairlead_testkit.slurm_builders import NOON, SECOND
+from fairlead_testkit.inputs.slurm_builders import NOON, SECOND
 
 FIRST, SECOND_ONE = Attempt(7, 0), Attempt(7, 1)
 SAME = "digest"

@@ -22,7 +22,7 @@ from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
-from fairlead_testkit.slurm_builders import (
+from fairlead_testkit.inputs.slurm_builders import (
     GPU,
     NOON,
     SECOND,

@@ -15,7 +15,7 @@ from fairlead_slurm_bridge.gate.kube_facts import ANNOTATION_PROGRAM
 from fairlead_slurm_bridge.pods.manifest import PodRules, begun, pod_manifest
 from fairlead_slurm_bridge.pods.payload import Payload
 from fairlead_slurm_bridge.pods.requests import PodJob
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -11,7 +11,7 @@ from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.objects import PartialObject
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key
-from fairlead_testkit.kube_observer_log import KubeObserverLog
+from fairlead_testkit.by_hand.kube_observer_log import KubeObserverLog
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.cards import Refusals, holding_of
 from fairlead_watcher.objects.workload_facts import WorkloadFacts, workload_facts

@@ -21,7 +21,7 @@ from fairlead_contracts.messages.events import (
 )
 from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, TenantState
 from fairlead_kube.reflector import Key
-from fairlead_testkit import builders
+from fairlead_testkit.inputs import builders
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.workload_facts import End, WorkloadFacts
 

@@ -12,8 +12,8 @@ from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.cases import cases
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 
 def pool(rules: PoolRules, jobs: list[tuple[str, int, int]]) -> PoolFacts:

@@ -1,6 +1,6 @@
 """Arrays that numpy loads at their first use: told by a process of its own, as this one has long used them."""
 
-from fairlead_testkit.fresh_interpreter import printed_by
+from fairlead_testkit.processes.fresh_interpreter import printed_by
 
 _LOADED = """
 import sys

@@ -16,10 +16,10 @@ from fairlead_policy.explain.bound_text import bound_in_words, bound_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_testkit.cases import cases
-from fairlead_testkit.contention_by_core import demand
-from fairlead_testkit.told_what_if import told_what_if, what_if_in
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.contention_by_core import demand
+from fairlead_testkit.oracles.told_what_if import told_what_if, what_if_in
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)
 FAR = [Tenant(name=name) for name in ("ada", "bob", "cyd")]

@@ -11,8 +11,8 @@ from fairlead_policy.explain.neighbourhood import around_position, count_before
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.told_what_if import told_what_if, what_if_in
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.oracles.told_what_if import told_what_if, what_if_in
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 NOW = 100 * HOUR
 GPU = "nvidia.com/gpu"

@@ -12,9 +12,9 @@ from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.builders import a_position
-from fairlead_testkit.told_what_if import told_what_if, what_if_in
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.builders import a_position
+from fairlead_testkit.oracles.told_what_if import told_what_if, what_if_in
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 NOW = 100 * HOUR
 GPU = "nvidia.com/gpu"

@@ -18,11 +18,11 @@ from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.neighbour_text import before_in_words
 from fairlead_policy.explain.row_text import RowCauses
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
-from fairlead_testkit.cases import cases
-from fairlead_testkit.oracle import Pick, Score
-from fairlead_testkit.told_what_if import what_if_in
-from fairlead_testkit.tree_scenes import TreeScene, picks, pool
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.oracle import Pick, Score
+from fairlead_testkit.oracles.told_what_if import what_if_in
+from fairlead_testkit.oracles.tree_scenes import TreeScene, picks, pool
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 LEAVES = ("a", "b", "c", "d")
 CLASSES = ("urgent", "normal")

@@ -24,7 +24,7 @@ from fairlead_policy.fit.unschedulable import (
 from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.requests import VgpuRequest
-from fairlead_testkit.builders import a_card
+from fairlead_testkit.inputs.builders import a_card
 
 GI = 2**30
 GPU = "nvidia.com/gpu"

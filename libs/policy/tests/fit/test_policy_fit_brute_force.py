@@ -16,7 +16,7 @@ from fairlead_policy.fit.results import Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.requests import VgpuRequest
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 type UsedCard = tuple[int, int, int]
 """(vGPUs, MiB, percent of cores) in use."""

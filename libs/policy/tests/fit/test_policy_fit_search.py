@@ -20,8 +20,8 @@ from fairlead_policy.fit.verify import holds
 from fairlead_policy.hami.admission import refusal_of
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.requests import VgpuRequest
-from fairlead_testkit.builders import a_card
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.builders import a_card
+from fairlead_testkit.inputs.cases import cases
 
 RESOURCES = ("cpu", "gpu")
 

@@ -10,8 +10,8 @@ from fairlead_policy.hami.admission import Refusal, refusal_of, room_of
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_policy.hami.sharing import deal, pods_held
-from fairlead_testkit.builders import a_card
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.builders import a_card
+from fairlead_testkit.inputs.cases import cases
 
 ANY = CardAnnotations()
 ASK = VgpuRequest(count=1, cores=30, memory=4000)

@@ -16,8 +16,8 @@ from fairlead_contracts.frontend.card_annotations import (
     decode_register,
 )
 from fairlead_contracts.frontend.cards import ALLOCATED, CORDON, REGISTER, Allocation, CardState, with_use
-from fairlead_testkit.builders import a_card
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.builders import a_card
+from fairlead_testkit.inputs.cases import cases
 
 A30 = a_card(
     uuid="GPU-ab",

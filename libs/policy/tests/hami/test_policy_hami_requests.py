@@ -15,8 +15,8 @@ from fairlead_policy.hami.annotations import (
 )
 from fairlead_policy.hami.charges import CardPool
 from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_ask
-from fairlead_testkit.builders import a_card
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.builders import a_card
+from fairlead_testkit.inputs.cases import cases
 
 GPU, MEM, PERCENT, CORES = CARD_RESOURCES
 

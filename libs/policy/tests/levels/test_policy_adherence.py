@@ -17,7 +17,7 @@ from fairlead_policy.levels.adherence import (
     passed_over,
     would_start,
 )
-from fairlead_testkit.builders import a_job, a_queue
+from fairlead_testkit.inputs.builders import a_job, a_queue
 
 GPU = "nvidia.com/gpu"
 FLAVOR = "any"

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fairlead_policy.levels.bands import class_bands, narrow_bands
 from fairlead_policy.levels.plan import Band
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 CLASSES = ["urgent", "approved", "normal"]
 

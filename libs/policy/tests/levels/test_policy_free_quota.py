@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, JobShape
 from fairlead_policy.levels.free_quota import FreeQuota
-from fairlead_testkit.builders import a_job, a_queue
+from fairlead_testkit.inputs.builders import a_job, a_queue
 
 GPU = "gpu"
 

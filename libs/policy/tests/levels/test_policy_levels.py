@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 BAND = Band(default=0, lowest=1, highest=1_000_000)
 

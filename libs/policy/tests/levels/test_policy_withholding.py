@@ -24,7 +24,7 @@ from fairlead_policy.levels.operators import (
     words_on,
 )
 from fairlead_policy.levels.withholding import LevelFate, Withholding, judge_withholding, may_preempt
-from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
+from fairlead_testkit.inputs.builders import NOON, a_control, a_document, a_queue
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
 PREEMPTING = a_queue(name="hot", frontend="kueue", preemption={"reclaimWithinCohort": "LowerPriority"})

@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
-from fairlead_testkit.cases import cases
-from fairlead_testkit.saturation import used_up
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.saturation import used_up
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 TENANTS = ("ada", "bob", "cyd")
 CLASSES = ("urgent", "normal")

@@ -13,8 +13,8 @@ from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.cases import cases
-from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.waiting import THE_QUEUE, a_waiting_job
 
 CLASSES = ("urgent", "normal")
 TENANTS = ("ada", "bob")

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.cases import cases
-from fairlead_testkit.filling import (
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.filling import (
     Backlog,
     Ordering,
     ProgressiveFilling,
@@ -33,7 +33,7 @@ from fairlead_testkit.filling import (
     fill,
     order_of,
 )
-from fairlead_testkit.unfair import (
+from fairlead_testkit.oracles.unfair import (
     asset_fairness,
     cpu_only,
     equal_incomes,
@@ -44,7 +44,7 @@ from fairlead_testkit.unfair import (
     partitions,
     without_the_weightless,
 )
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)
 RESOURCES = ("cpu", "gpu", "memory")

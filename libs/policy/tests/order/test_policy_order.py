@@ -11,7 +11,7 @@ from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job, uids
+from fairlead_testkit.oracles.waiting import THE_QUEUE, a_waiting_job, uids
 
 TENANTS = ("ada", "bob", "cyd", "dan")
 CLASSES = ("urgent", "normal")

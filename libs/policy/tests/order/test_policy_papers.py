@@ -19,9 +19,9 @@ from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.filling import Backlog, TaskDemand, fill, order_of
-from fairlead_testkit.saturation import used_up
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.oracles.filling import Backlog, TaskDemand, fill, order_of
+from fairlead_testkit.oracles.saturation import used_up
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 FINE = 100
 """Tasks are cut this fine where a paper divides them: a difference of a few tasks is then small."""

@@ -17,9 +17,9 @@ from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
-from fairlead_testkit.cases import cases
-from fairlead_testkit.tree_scenes import TreeScene, by_brute_force, order_before_changes, pool
-from fairlead_testkit.waiting import a_waiting_job, uids
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.tree_scenes import TreeScene, by_brute_force, order_before_changes, pool
+from fairlead_testkit.oracles.waiting import a_waiting_job, uids
 
 CLASSES = ("urgent", "normal")
 QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"), JobQueue("c2", "q1"))

@@ -18,8 +18,8 @@ from fairlead_policy.order.positions import Positions
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, PoolRules
 from fairlead_policy.tenants.sorted_jobs import OwnLines
-from fairlead_testkit.cases import cases
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 TENANTS = ("ada", "bob", "cyd", "dan", "eve")
 CLASSES = ("urgent", "approved", "normal")

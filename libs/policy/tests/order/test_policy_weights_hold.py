@@ -13,8 +13,8 @@ from fairlead_contracts.base.instants import DAY, HOUR, Micros
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_testkit.builders import a_weighted_policy
-from fairlead_testkit.contention import (
+from fairlead_testkit.inputs.builders import a_weighted_policy
+from fairlead_testkit.oracles.contention import (
     ENDLESS,
     Arrival,
     ByFormula,
@@ -23,7 +23,7 @@ from fairlead_testkit.contention import (
     Course,
     entitlements_of,
 )
-from fairlead_testkit.contention_by_core import ByCore, CoreBesideFormula, demand
+from fairlead_testkit.oracles.contention_by_core import ByCore, CoreBesideFormula, demand
 
 RATE = Fraction(1, 10) / DAY
 """Default rate of aging, as it has to be: a day of waiting is worth a tenth of a part."""

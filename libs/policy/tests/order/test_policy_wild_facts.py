@@ -14,7 +14,7 @@ from fairlead_policy.order.merging import merge_positions, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 rngs = st.integers(0, 2**32).map(random.Random)
 RESOURCES = ("cpu", "gpu", "memory")

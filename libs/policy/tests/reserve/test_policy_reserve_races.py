@@ -17,7 +17,7 @@ from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.reserve.easy import recalled, reserve
 from fairlead_policy.reserve.reservation import Reservation, ReservationState, ReserveInputs, Timing, Waiting
 from fairlead_policy.reserve.shadow import CapacityHold
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 GPU = "gpu"
 BAND = Band(default=0, lowest=1, highest=1_000_000)

@@ -21,8 +21,8 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import snapshot_of
-from fairlead_testkit.builders import a_document, a_job, a_pool, a_queue
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.builders import a_document, a_job, a_pool, a_queue
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 CAPACITY = {"cpu": 100_000, "gpu": 10_000}
 DRF = read_document({"kind": "ConfigMap", "data": {"aging_alpha": "0.1"}})

@@ -24,11 +24,11 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
-from fairlead_testkit.cases import cases
-from fairlead_testkit.oracle import entitlement
-from fairlead_testkit.told_what_if import what_if_in
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.oracle import entitlement
+from fairlead_testkit.oracles.told_what_if import what_if_in
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 CAPACITY = {"cpu": 24, "gpu": 8}
 WEIGHTS = (0, 0.1, 0.5, 1, 1, 2, 3, 1000)

@@ -30,8 +30,8 @@ from fairlead_policy.snapshot.levels import PLAIN_BAND, plan_snapshot_levels, st
 from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, policy_of
 from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
 from fairlead_policy.snapshot.reserve import in_reserved_order, reserve_snapshot
-from fairlead_testkit.fuzz_inputs import PlainDocument, a_policy, a_snapshot, mangle, scramble
-from fairlead_testkit.fuzzing import fuzz, fuzz_and_shrink
+from fairlead_testkit.inputs.fuzz_inputs import PlainDocument, a_policy, a_snapshot, mangle, scramble
+from fairlead_testkit.inputs.fuzzing import fuzz, fuzz_and_shrink
 
 SHORT = 250
 LONG = 1_000_000

@@ -12,7 +12,7 @@ from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 GPU, MEM, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
 NOW = 1_760_000_000

@@ -1,4 +1,4 @@
-"""Snapshots in order, against brute force; levels against the planner; and snapshots made from stated facts."""
+"""Snapshots in order, against brute force, and levels against the planner."""
 
 import random
 from fractions import Fraction
@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.figures import duration, percent
 from fairlead_contracts.base.instants import HOUR, SECOND
-from fairlead_contracts.messages.state import JobShape, JobState, Phase, QueueState, State, subject_of
-from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Pool, Tenant
-from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
+from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_contracts.snapshot.types import (
     Snapshot,
     SnapshotClassValue,
@@ -22,18 +21,18 @@ from fairlead_contracts.snapshot.types import (
     SnapshotRunning,
     SnapshotTenant,
 )
-from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.explain.reasons import terms_in_words
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
-from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.levels import PLAIN_BAND, plan_snapshot_levels, steering_of, window_of
-from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, policy_of
-from fairlead_testkit.builders import NOW, a_class, a_document, a_job, a_node, a_pool, a_position, a_queue
-from fairlead_testkit.cases import cases
-from fairlead_testkit.oracle import OracleJob, OracleRules, fill
+from fairlead_policy.snapshot.ordering import order_snapshot, policy_of
+from fairlead_testkit.inputs.builders import (
+    NOW,
+    a_document,
+    a_position,
+)
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.oracle import OracleJob, OracleRules, fill
 
 TENANTS = ("ada", "bob", "cyd", "dan")
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
@@ -340,158 +339,6 @@ def test_what_a_snapshot_says_of_a_tenant_counts_before_the_policy() -> None:
     assert found == {"a": (5.0, None), "b": (2.0, None), "new": (1.0, None)}, "a job's pool is no limit"
 
 
-# --- from stated facts
-
-FACTS: list[State] = [
-    a_pool(),
-    a_pool(cluster="c2", name="gpu"),
-    a_pool(name="cpu", capacity={"cpu": 8000}),
-    a_queue(),
-    a_queue(cluster="c2"),
-    a_queue(name="batch", pool="cpu"),
-    a_job("train", phase=Phase.RUNNING, started=NOW, run_limit=60 * SECOND, ends_by=NOW + 60 * SECOND),
-    a_job("one", gpu=4, requested_class="urgent", level=7),
-    a_job("two", gpu=2, requested_class="urgent", scope="team-b"),
-    a_job("two", gpu=1, scope="team-b", cluster="c2", uid="u2", submitted=NOW - HOUR),
-    a_job("three", demand={"cpu": 1000, "tpu": 1}, scope="stranger", queue="batch"),
-    a_job("held", phase=Phase.HELD),
-    a_job("ended", phase=Phase.ENDED),
-    a_job("lost", queue="nowhere"),
-]
-STATES = {f"s{number:02}": state for number, state in enumerate(FACTS)}
-DOCUMENT = a_document(
-    pools=[Pool(name="gpu", members=["c1/gpu", "c2/gpu"])],
-    grants=[Grant(tenant="team-a", classes=["urgent"])],
-)
-
-
-def live_order(pool: str, capacity: dict[str, int]) -> list[str]:
-    """The order by the parts that a scorer uses."""
-    rulebook = Rulebook(DOCUMENT, 1)
-    order = PoolFacts(rulebook.pool_rules(pool, capacity))
-    queues = {state.name: state.pool for state in FACTS if isinstance(state, QueueState)}
-    for job in FACTS:
-        if not isinstance(job, JobState) or rulebook.pool_of(job.cluster, queues.get(job.queue, "")) != pool:
-            continue
-        tenant = rulebook.tenant_of(job)
-        if job.phase is Phase.RUNNING:
-            order.run(job.uid, tenant, job.demand)
-        elif job.phase is Phase.WAITING:
-            job_class = rulebook.class_of(job, tenant).job_class
-            order.wait(
-                WaitingJob(
-                    uid=job.uid, scope=job.scope, id=job.id, tenant=tenant, job_class=job_class,
-                    submitted=job.submitted, demand=job.demand, queue=JobQueue(job.cluster, job.queue),
-                )
-            )  # fmt: skip
-    return [position.uid for position in order.at(NOW).positions()]
-
-
-def test_a_snapshot_of_stated_facts_gives_the_order_that_a_scorer_gives() -> None:
-    snapshot = snapshot_of(STATES, DOCUMENT, NOW)
-    again = decode_snapshot(encode_snapshot(snapshot))
-    assert again == snapshot
-    found = {pool.name: [position.uid for position in pool.positions] for pool in order_snapshot(again)}
-    both = {resource: 2 * amount for resource, amount in a_pool().capacity.items()}
-    assert found == {"gpu": live_order("gpu", both), "c1/cpu": live_order("c1/cpu", {"cpu": 8000})}
-    assert len(found["gpu"]) == 3
-    assert found["c1/cpu"] == ["stranger/three"]
-
-
-def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:
-    snapshot = snapshot_of(STATES, DOCUMENT, NOW)
-    assert {job.uid: (job.id, job.job_class, job.level, job.cluster) for job in snapshot.jobs} == {
-        "team-a/one": ("one", "urgent", 7, "c1"),
-        "team-b/two": ("team-b/two", "normal", 0, "c1"),
-        "u2": ("u2", "normal", 0, "c2"),
-        "stranger/three": ("three", "normal", 0, "c1"),
-    }
-    assert {tenant.name: (tenant.unlisted, tenant.pool) for tenant in snapshot.tenants} == {
-        "stranger": (True, "c1/cpu"),
-        "team-a": (False, "gpu"),
-        "team-b": (False, "gpu"),
-    }
-    [running] = snapshot.running
-    assert (running.id, running.ends) == ("train", NOW + 60 * SECOND)
-
-
-def test_a_job_whose_scope_is_not_called_as_its_tenant_says_its_scope() -> None:
-    document = msgspec.structs.replace(
-        DOCUMENT,
-        tenants=[Tenant(name="vision", match=Match(scopes=["team-a"])), *DOCUMENT.tenants],
-    )
-    snapshot = snapshot_of(STATES, document, NOW)
-    names = {job.uid: (job.tenant, job.id, job.full_name) for job in snapshot.jobs}
-    assert names["team-a/one"] == ("vision", "team-a/one", "team-a/one")
-    assert names["stranger/three"] == ("stranger", "three", "stranger/three")
-
-
-def test_a_snapshot_of_one_pool_has_that_one_alone() -> None:
-    snapshot = snapshot_of(STATES, DOCUMENT, NOW, pool="c1/cpu")
-    assert [pool.name for pool in snapshot.pools] == ["c1/cpu"]
-    assert [job.id for job in snapshot.jobs] == ["three"]
-    assert snapshot.pools[0].capacity == {"cpu": 8000, "tpu": 0}
-    assert snapshot_of(STATES, DOCUMENT, NOW, pool="nowhere").pools == []
-
-
-def test_a_snapshot_states_queues_and_what_their_clusters_say_of_classes() -> None:
-    preemption = {"withinClusterQueue": "LowerPriority"}
-    banded = a_queue(
-        name="batch",
-        pool="cpu",
-        frontend="kueue",
-        bands_by_class=True,
-        highest_level=77,
-        preemption=preemption,
-    )
-    facts = STATES | {
-        "s05": banded,
-        "x": a_class(value=5000), "y": a_class(name="not-ours", value=3), "z": a_class(cluster="c3", value=1),
-    }  # fmt: skip
-    snapshot = snapshot_of(facts, DOCUMENT, NOW)
-    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
-    assert [(queue.cluster, queue.name, queue.pool) for queue in snapshot.queues] == [
-        ("c1", "main", "gpu"), ("c2", "main", "gpu"), ("c1", "batch", "c1/cpu"),
-    ]  # fmt: skip
-    assert snapshot.queues[-1].bands_by_class
-    assert snapshot.queues[-1].highest_level == 77
-    assert snapshot.queues[-1].preemption == preemption
-    assert snapshot.class_values == [SnapshotClassValue(job_class="urgent", value=5000, cluster="c1")]
-    alone = snapshot_of(facts, DOCUMENT, NOW, pool="c1/cpu")
-    assert [(queue.cluster, queue.name) for queue in alone.queues] == [("", "batch")]
-    assert alone.class_values == [SnapshotClassValue(job_class="urgent", value=5000)]
-    assert decode_snapshot(encode_snapshot(alone)) == alone
-
-
-def test_past_use_is_stated_of_who_used_of_late_in_one_pool() -> None:
-    document = msgspec.structs.replace(DOCUMENT, half_life_hours=24.0)
-    past = {
-        "gpu": {"team-a": {"nvidia.com/gpu": 1500, "tpu": 3}, "gone": {"cpu": 1}, "stranger": {"cpu": 1}},
-        "c1/cpu": {"stranger": {"cpu": 500}},
-        "another": {"team-b": {"cpu": 1}},
-    }
-    snapshot = snapshot_of(STATES, document, NOW, past=past)
-    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
-    assert {tenant.name: (tenant.pool, tenant.past_use) for tenant in snapshot.tenants} == {
-        "gone": ("gpu", {"cpu": 1}),
-        "stranger": (None, {}),  # in two pools: a snapshot has room for one
-        "team-a": ("gpu", {"nvidia.com/gpu": 1500, "tpu": 3}),
-        "team-b": ("gpu", {}),
-    }
-    [gpu] = [pool for pool in order_snapshot(snapshot) if pool.name == "gpu"]
-    assert gpu.standings["team-a"].past == {"nvidia.com/gpu": 1500}
-    assert any("1.5 gpu of past use" in one for one in words_of(gpu, "team-a"))
-
-
-def test_past_use_stays_behind_where_the_policy_has_moved_its_tenant() -> None:
-    tenants = [*DOCUMENT.tenants, Tenant(name="moved", pool="gpu")]
-    document = msgspec.structs.replace(DOCUMENT, half_life_hours=24.0, tenants=tenants)
-    snapshot = snapshot_of(STATES, document, NOW, past={"c1/cpu": {"moved": {"only-here": 500}}})
-    [moved] = [tenant for tenant in snapshot.tenants if tenant.name == "moved"]
-    assert moved.past_use == {}
-    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
-
-
 @pytest.mark.parametrize(
     ("listed", "stated"),
     [
@@ -540,18 +387,6 @@ def test_a_pool_knows_whether_a_job_may_ask_for_more_than_it_has(counts: bool, r
         assert pool.oversized == beyond or (pool.oversized and not counts)
 
 
-def words_of(pool: OrderedPool, tenant: str) -> list[str]:
-    position = next(one for one in pool.positions if one.tenant == tenant and not one.unbounded)
-    return terms_in_words(position, pool.standings[tenant], pool.rules, NOW)
-
-
-@pytest.mark.parametrize("subject", ["aa", "zz"])
-def test_a_job_that_stands_under_two_subjects_counts_once_by_its_newer_statement(subject: str) -> None:
-    moved = a_job("one", scope="team-b", uid="team-a/one", rev=2)
-    snapshot = snapshot_of(STATES | {subject: moved}, DOCUMENT, NOW)
-    assert [job.tenant for job in snapshot.jobs if job.uid == "team-a/one"] == ["team-b"]
-
-
 # --- in words
 
 
@@ -579,22 +414,3 @@ def test_the_terms_of_a_position_are_put_in_words() -> None:
     assert "4 cpu, more than the 1 that the pool has" in size
     [last, _] = terms_in_words(msgspec.structs.replace(position, unbounded=True), None, rules, NOW)
     assert last == "The share of its tenant team-a is infinite: it goes last among the jobs of its class."
-
-
-def test_a_snapshot_states_pods_and_nodes_as_far_as_they_are_known() -> None:
-    shapes = [JobShape(name="main", pods=2, demand={"cpu": 500}, selector={"gpu": "a30"})]
-    gang = a_job("gang", demand={"cpu": 1000}, pods=2, shapes=shapes)
-    nodes = [a_node(name="n1"), a_node(name="n1", cluster="c2"), a_node(name="gone", ready=False)]
-    added: list[State] = [gang, *nodes]
-    states = STATES | {subject_of(state): state for state in added}
-    snapshot = snapshot_of(states, DOCUMENT, NOW)
-    assert [(node.cluster, node.name, node.used) for node in snapshot.nodes] == [
-        ("c1", "n1", None),
-        ("c2", "n1", None),
-    ]
-    found = next(job for job in snapshot.jobs if job.id == "gang")
-    assert found.gang is not None
-    assert [(shape.pods, shape.demand, shape.selector) for shape in found.gang.shapes] == [
-        (2, {"cpu": 500}, {"gpu": "a30"})
-    ]
-    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot

@@ -20,7 +20,7 @@ from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.levels import PlannedLevels, plan_snapshot_levels, steering_of
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
 
 OFF = {"mode": "off"}
 OFF_IS_HARMLESS = Capabilities(harmless_settings={"mode": ("off",)})

@@ -24,8 +24,8 @@ from fairlead_policy.hami.requests import vgpu_asks
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
-from fairlead_testkit.builders import NOW, a_document, a_job, a_node, a_pool, a_queue
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_node, a_pool, a_queue
+from fairlead_testkit.inputs.cases import cases
 
 GPU, MEMORY, PERCENT = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage"
 DOCUMENT: PolicyDocument = msgspec.structs.replace(a_document(), fit=Fit(strategy="binpack"))

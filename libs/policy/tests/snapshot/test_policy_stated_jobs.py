@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.messages.state import JobArray, JobState
 from fairlead_policy.snapshot.stated_jobs import StatedJobs
-from fairlead_testkit.builders import a_job
+from fairlead_testkit.inputs.builders import a_job
 
 SUBJECTS = st.sampled_from(["a", "b", "c"])
 UIDS = st.sampled_from(["u", "v", "u_1"])

@@ -6,8 +6,8 @@ from fractions import Fraction
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.saturation import used_up
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.oracles.saturation import used_up
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 
 def job(uid: str, tenant: str, submitted: int = 0, **demand: int) -> WaitingJob:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.fixed_point import FINE, GRID, bounded, bounded_near
 from fairlead_policy.tenants.rescaling import ChildShares, CountedHolding, dominant_of
-from fairlead_testkit.cases import cases
+from fairlead_testkit.inputs.cases import cases
 
 type TagsOfChild = tuple[list[Fraction], bool]
 """Holding of a child by resource, and whether it is live."""

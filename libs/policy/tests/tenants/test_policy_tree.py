@@ -9,7 +9,7 @@ import msgspec
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.waiting import a_waiting_job, uids
+from fairlead_testkit.oracles.waiting import a_waiting_job, uids
 
 QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"))
 

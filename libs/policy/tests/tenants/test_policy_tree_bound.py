@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.cases import cases
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)
 TREES: tuple[dict[str, str], ...] = (

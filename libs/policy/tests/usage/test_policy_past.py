@@ -13,8 +13,8 @@ from fairlead_contracts.base.instants import HOUR, SECOND, Micros
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.usage.past import PARTS, Decay, PastUse, tick_of
-from fairlead_testkit.cases import cases
-from fairlead_testkit.waiting import a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.waiting import a_waiting_job
 
 DAY, YEAR = 24 * HOUR, 365 * 24 * HOUR
 MINUTE = 60 * SECOND

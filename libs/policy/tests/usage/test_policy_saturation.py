@@ -12,9 +12,9 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.pool_rules import FULL, PoolRules
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
-from fairlead_testkit.cases import cases
-from fairlead_testkit.saturation import used_up
-from fairlead_testkit.waiting import THE_QUEUE, a_waiting_job
+from fairlead_testkit.inputs.cases import cases
+from fairlead_testkit.oracles.saturation import used_up
+from fairlead_testkit.oracles.waiting import THE_QUEUE, a_waiting_job
 
 RULES = PoolRules(capacity={"cpu": 40_000, "gpu": 10_000}, classes=("normal",), rescaled=True)
 CARD = 1000

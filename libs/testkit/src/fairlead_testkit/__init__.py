@@ -1,30 +1,26 @@
 """Testkit of Fairlead's tests: builders, an exact oracle, a real nats-server, and service processes.
 
-Never shipped: import-linter keeps it out of every other member. What a test needs, by how much of Fairlead it runs:
+Never shipped: import-linter keeps it out of every other member. Its rooms, from what needs nothing to what needs all:
 
-- values alone: `builders` (one for each message), `waiting` (a job to be ordered), `examples` (every field set),
-  `oracle` (fairness by brute force, in trees too) and `tree_scenes` (told to it and to the policy core alike), `filling`
-  (the papers' backlogged tenants), `fuzz_inputs` (documents nearly right), `cases` (how many random ones), `manual_clock`;
-- a client of an API server or of any other, whose answers the test gives: `http_server`, `kube_observer_log`;
-- one scorer or several, with clusters stated by hand: `bus_harness`; the answers of one, in no service: `scorer_ports`;
-- one admitter, with the cluster and the scorers played by hand: `fake_cluster`;
-- the gate of Slurm's bridge, with slurmctld and Kubernetes played by hand: `one_pod`;
-- everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `chaos_load`, `proxy`; what became
-  of each job after that: `audit`;
-- a real Kueue or a real Slurm on this machine: `kubelab` and `slurmlab`, which know nothing of one another and share
-  `labs`; the fleet beside them: `kube_fleet`, `slurm_fleet`, `joined_fleet`, and `pod_fleet` for Slurm's pods.
-
-All of them stand on `nats_server` (or `nats_cluster`, `container`), run services by `bus_harness.serving` (in this process) or
-`process`, and `fairlead up` by `local_instance`; each process is an `own_process`. They act as `people` do, look at
-`streams`, run tasks `beside` a block, and wait by `awaiting`. `plugin` gives pytest the server as a fixture, and
-hypothesis its profiles.
+- `timing`, `processes`: waiting for what has to come, and processes that are watched and ended by their pid;
+- `inputs`, `oracles`: messages with defaults, random documents, and what is right by brute force or by a paper;
+- `nats_servers`: a real nats-server, a cluster of them, one with accounts, and a bad network before it;
+- `labs`, `kubelab`, `slurmlab`: a real Kueue or a real Slurm on this machine, which know nothing of one another;
+- `by_hand`: for tests of one service, all that surrounds it: `bus_harness` for scorers, `fake_cluster` for an admitter,
+  `one_pod` for the gate of Slurm's bridge;
+- `kueue`: namespaces and queues of one test on a lab that many share, and who was admitted in which order;
+- `fleets`: a whole Fairlead as the processes of production, alone (`fleet`) or beside labs;
+- `chaos`: load under kills, pauses and hostile tenants, and what became of each job;
+- `telemetry`: Prometheus, Jaeger and a registry of images, as a deployment has them;
+- `source`: the sentences and settings that the code holds, read from its text;
+- `pytest_plugin`: labs and servers as fixtures, lanes of workers, second tries, and hypothesis profiles.
 """
 
-from fairlead_testkit.awaiting import NeverHappenedError, eventually
-from fairlead_testkit.nats_server import NatsServer
-from fairlead_testkit.oracle import OracleJob, OraclePosition, OracleRules, fill
-from fairlead_testkit.own_process import OwnProcessError
-from fairlead_testkit.process import ServiceProcess, running
+from fairlead_testkit.nats_servers.nats_server import NatsServer
+from fairlead_testkit.oracles.oracle import OracleJob, OraclePosition, OracleRules, fill
+from fairlead_testkit.processes.own_process import OwnProcessError
+from fairlead_testkit.processes.process import ServiceProcess, running
+from fairlead_testkit.timing.awaiting import NeverHappenedError, eventually
 
 __all__ = [
     "NatsServer",

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
-from fairlead_testkit.awaiting import until
 from fairlead_testkit.kubelab import kueue_setup, things, users
 from fairlead_testkit.kubelab.api import Api, KubeObject, documents, parse
 from fairlead_testkit.kubelab.building import Kit
 from fairlead_testkit.kubelab.errors import ApiError, KubectlError
 from fairlead_testkit.kubelab.options import LabOptions
+from fairlead_testkit.timing.awaiting import until
 
 _SECONDS = 60.0
 NODES = "/api/v1/nodes"

@@ -8,7 +8,6 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from fairlead_testkit.awaiting import until
 from fairlead_testkit.kubelab import audit, furnishing, kueue_setup, parts, users
 from fairlead_testkit.kubelab.api import Api, KubeObject, documents
 from fairlead_testkit.kubelab.audit import AuditLine
@@ -29,6 +28,7 @@ from fairlead_testkit.kubelab.parts import (
 from fairlead_testkit.kubelab.store import EtcdGateway
 from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.labs.processes import Lab, LabProcess
+from fairlead_testkit.timing.awaiting import until
 
 READY_SECONDS = 90.0
 """Seconds for each part to become ready: it takes a few; a busy machine takes longer. Only spent on failure."""

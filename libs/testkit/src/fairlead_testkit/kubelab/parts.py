@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.kubelab.building import Kit
 from fairlead_testkit.kubelab.certificates import LOOPBACK, Certificates
 from fairlead_testkit.kubelab.options import LabOptions
+from fairlead_testkit.processes.free_ports import free_ports
 
 CONTROLLERS = (
     "garbage-collector-controller",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from fairlead_testkit.own_process import OwnProcess
+from fairlead_testkit.processes.own_process import OwnProcess
 
 
 class Guardian:

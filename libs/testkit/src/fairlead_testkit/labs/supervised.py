@@ -18,10 +18,10 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_testkit.awaiting import NeverHappenedError, until
 from fairlead_testkit.labs import LabError
 from fairlead_testkit.labs.processes import born
-from fairlead_testkit.own_process import OwnProcessError
+from fairlead_testkit.processes.own_process import OwnProcessError
+from fairlead_testkit.timing.awaiting import NeverHappenedError, until
 
 START_SECONDS = 180.0
 END_SECONDS = 30.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from fairlead_testkit.free_ports import free_ports
+from fairlead_testkit.processes.free_ports import free_ports
 from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, PEOPLE, TREE, SlurmOptions
 
 GPU_TYPE = "h100"

@@ -11,13 +11,13 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fairlead_testkit.awaiting import until
 from fairlead_testkit.labs.processes import Lab, LabProcess
 from fairlead_testkit.slurmlab import configuration
 from fairlead_testkit.slurmlab.configuration import SlurmLabPaths, SlurmPorts
 from fairlead_testkit.slurmlab.errors import SlurmCommandError
 from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, URGENT, SlurmOptions
 from fairlead_testkit.slurmlab.packages import ensure, program
+from fairlead_testkit.timing.awaiting import until
 
 READY_SECONDS = 90.0
 """Seconds for each part to become ready: it takes a few; a busy machine takes longer. Only spent on failure."""

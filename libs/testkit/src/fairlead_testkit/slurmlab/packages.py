@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from fairlead_testkit import apt
+from fairlead_testkit.processes import apt
 from fairlead_testkit.slurmlab.errors import SlurmMissingError
 
 SMALL = {"munged": "munge", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "squeue": "slurm-wlm"}

@@ -1,0 +1,1 @@
+"""Chaos: load under kills, pauses and hostile tenants, and what became of each job."""

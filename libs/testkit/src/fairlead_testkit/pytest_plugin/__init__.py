@@ -1,0 +1,1 @@
+"""The pytest plugin: labs and servers as fixtures, lanes of workers, second tries."""

@@ -1,0 +1,1 @@
+"""Servers that a deployment has beside Fairlead: Prometheus, Jaeger, a registry of images."""
