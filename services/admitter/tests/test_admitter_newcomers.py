@@ -8,12 +8,13 @@ from fairlead_admitter.decide.steering import steer
 from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import DecisionOrigin
 from fairlead_admitter.observe.expectations import Expectations
-from fairlead_admitter.observe.facts import ClusterFacts, JobChange
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.running_sizes import RunningSizes
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.levels.window import Window, WindowSize
+from fairlead_policy.snapshot.stated_jobs import JobChange
 from fairlead_testkit.inputs.builders import NOW, a_decision, a_job, a_position, a_queue, a_queue_heads
 
 CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=1000))]

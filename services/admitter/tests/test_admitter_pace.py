@@ -22,12 +22,13 @@ from fairlead_admitter.decide.pace import (
 )
 from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
-from fairlead_admitter.observe.facts import ClusterFacts, JobChange
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
+from fairlead_policy.snapshot.stated_jobs import JobChange
 from fairlead_testkit.inputs.builders import a_job, a_queue
 from fairlead_testkit.timing.manual_clock import ManualClock
 

@@ -334,7 +334,7 @@ def test_an_owner_whose_clock_is_wrong_by_less_than_a_minute_leaves_what_another
         decided(right, now)
         left = decided(wrong, now + ahead)
     heir = a_cache(a_policy())
-    all_steps(heir.learning(facts(*right._jobs)))
+    all_steps(heir.learning(facts(*right.facts.jobs)))
     heir.follow(persisted(left), others, LATE)
     later = NOW + 31 * MINUTE
     assert past_of(decided(heir, later)) == past_of(decided(right, later)) != {}

@@ -8,9 +8,10 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Tenant
+from fairlead_policy.snapshot.stated_facts import StatedKey
 from fairlead_scorer.route.choice import NoQueueError, choose
 from fairlead_scorer.route.router import with_id
-from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.inputs.builders import (
     a_demand,
     a_document,

@@ -43,7 +43,7 @@ FACTS: list[State] = [
     a_job("ended", phase=Phase.ENDED),
     a_job("lost", queue="nowhere"),
 ]
-STATES = {f"s{number:02}": state for number, state in enumerate(FACTS)}
+STATES = {subject_of(state): state for state in FACTS}
 DOCUMENT = a_document(
     pools=[Pool(name="gpu", members=["c1/gpu", "c2/gpu"])],
     grants=[Grant(tenant="team-a", classes=["urgent"])],
@@ -130,17 +130,17 @@ def test_a_snapshot_states_queues_and_what_their_clusters_say_of_classes() -> No
         preemption=preemption,
     )
     facts = STATES | {
-        "s05": banded,
+        subject_of(banded): banded,
         "x": a_class(value=5000), "y": a_class(name="not-ours", value=3), "z": a_class(cluster="c3", value=1),
     }  # fmt: skip
     snapshot = snapshot_of(facts, DOCUMENT, NOW)
     assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
     assert [(queue.cluster, queue.name, queue.pool) for queue in snapshot.queues] == [
-        ("c1", "main", "gpu"), ("c2", "main", "gpu"), ("c1", "batch", "c1/cpu"),
+        ("c1", "batch", "c1/cpu"), ("c1", "main", "gpu"), ("c2", "main", "gpu"),
     ]  # fmt: skip
-    assert snapshot.queues[-1].bands_by_class
-    assert snapshot.queues[-1].highest_level == 77
-    assert snapshot.queues[-1].preemption == preemption
+    assert snapshot.queues[0].bands_by_class
+    assert snapshot.queues[0].highest_level == 77
+    assert snapshot.queues[0].preemption == preemption
     assert snapshot.class_values == [SnapshotClassValue(job_class="urgent", value=5000, cluster="c1")]
     alone = snapshot_of(facts, DOCUMENT, NOW, pool="c1/cpu")
     assert [(queue.cluster, queue.name) for queue in alone.queues] == [("", "batch")]

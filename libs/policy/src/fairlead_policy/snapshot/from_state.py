@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.shipped import unless_shipped
 from fairlead_contracts.messages.state import (
-    ClassState,
     JobState,
     NodeState,
     Phase,
@@ -26,13 +25,9 @@ from fairlead_contracts.snapshot.types import (
 )
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
-from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
-from fairlead_policy.snapshot.stated_jobs import ChargedJob, StatedJobs, charged_job
+from fairlead_policy.snapshot.stated_cards import stated_card, stated_gang
+from fairlead_policy.snapshot.stated_facts import ChargedJob, StatedFacts
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
-
-type _Queues = Mapping[tuple[str, str], QueueState]
-"""Queues by (cluster, queue)."""
 
 type PastUses = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Past use by pool and tenant, base units by resource."""
@@ -59,23 +54,25 @@ def snapshot_of(
     What jobs weigh is what their clusters count, and of cards that nodes register what HAMi gives: as for scorers.
     """
     rulebook = Rulebook(document, revision=0)
-    cards = cards_by_pool(states.values(), rulebook)
-    shapes = pool_shapes(states.values(), rulebook, cards)
-    capacity = {name: dict(shape.capacity) for name, shape in shapes.items() if pool in (None, name)}
-    by_name = {
-        (state.cluster, state.name): state for state in states.values() if isinstance(state, QueueState)
-    }
-    jobs = [one for one in _counted(states, by_name, rulebook, cards) if one.pool in capacity]
-    clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
-    used = {name: found for name, found in (past or {}).items() if name in capacity}
+    facts = StatedFacts(rulebook)
+    facts.learn(dict(sorted(states.items())))
+    shapes = {name: shape for name, shape in facts.shapes.items() if pool in (None, name)}
+    capacity = {name: dict(shape.capacity) for name, shape in shapes.items()}
+    jobs = _counted(facts, shapes)
+    clusters = {cluster for name in shapes for cluster, _ in rulebook.members_of(name)}
+    used = {name: found for name, found in (past or {}).items() if name in shapes}
     _add_missing_resources(capacity, jobs, used)
-    tenants = _tenants(jobs, rulebook, used)
     names = _names(jobs)
-    in_order = [state for _, state in sorted(states.items())]
-    nodes = [one for one in in_order if isinstance(one, NodeState) and one.ready and one.cluster in clusters]
-    queues = list(_queues_of(in_order, rulebook, capacity))
-    stated = {queue.cluster for queue, _ in queues}
-    several = len(stated | {node.cluster for node in nodes}) > 1
+    stated = facts.clusters.values()
+    nodes = [node for one in stated for node in one.nodes.values() if node.ready and node.cluster in clusters]
+    queues = [
+        (queue, name)
+        for one in stated
+        for queue in one.queues.values()
+        if (name := rulebook.pool_of(queue.cluster, queue.pool)) in shapes
+    ]
+    stating = {queue.cluster for queue, _ in queues}
+    several = len(stating | {node.cluster for node in nodes}) > 1
     return Snapshot(
         now=now,
         policy=document,
@@ -83,20 +80,22 @@ def snapshot_of(
             SnapshotPool(
                 name=name,
                 capacity=amounts,
-                saturated=_saturated(
-                    name, rulebook.pool_rules(name, amounts), jobs, shapes[name].rooms, by_name
-                ),
+                saturated=_saturated(name, rulebook.pool_rules(name, amounts), jobs, shapes[name].rooms),
             )
             for name, amounts in sorted(capacity.items())
         ],
-        tenants=tenants,
+        tenants=_tenants(jobs, rulebook, used),
         nodes=[_node(node, several) for node in nodes],
         queues=[_queue(queue, name, several) for queue, name in queues],
-        class_values=_class_values(in_order, stated, document.classes, several),
-        running=[_running(one, names, by_name, rulebook) for one in jobs if one.job.phase is Phase.RUNNING],
-        jobs=[
-            _waiting(one, names, by_name, rulebook, several) for one in jobs if one.job.phase is Phase.WAITING
+        class_values=[
+            SnapshotClassValue(job_class=one.name, value=one.value, cluster=one.cluster if several else "")
+            for cluster in stated
+            for one in cluster.classes.values()
+            # Priority classes that are none of the policy's give no band.
+            if one.cluster in stating and one.name in document.classes
         ],
+        running=[_running(one, names, rulebook) for one in jobs if one.job.phase is Phase.RUNNING],
+        jobs=[_waiting(one, names, rulebook, several) for one in jobs if one.job.phase is Phase.WAITING],
     )
 
 
@@ -105,14 +104,13 @@ def _saturated(
     rules: PoolRules,
     jobs: Iterable[ChargedJob],
     rooms: Mapping[PoolPart, FlavorRoom],
-    queues: _Queues,
 ) -> list[str] | None:
     """The resources that are used up, where the pool's own sums do not say it (H-DRF)."""
     if not rules.rescaled or (len(rooms) <= 1 and all(len(room) == 1 for room in rooms.values())):
         return None
     saturation = Saturation(rules, rooms)
     for one in jobs:
-        part = one.job.cluster, queues[one.job.cluster, one.job.queue].pool
+        part = one.job.cluster, one.queue.pool
         if one.pool != pool:
             continue
         if one.job.phase is Phase.RUNNING:
@@ -133,21 +131,10 @@ def _add_missing_resources(
             capacity[name].update(dict.fromkeys(amounts.keys() - capacity[name].keys(), 0))
 
 
-def _counted(
-    states: Mapping[str, State], queues: _Queues, rulebook: Rulebook, cards: Mapping[str, PoolCards]
-) -> list[ChargedJob]:
-    """The jobs that wait or run in a queue that is stated, in an order of their own.
-
-    A job that stands under two subjects counts once, as `StatedJobs` says, and so does one that another carries out.
-    """
-    stated = StatedJobs({subject: state for subject, state in states.items() if isinstance(state, JobState)})
-
-    def pool_of(cluster: str, name: str) -> str | None:
-        queue = queues.get((cluster, name))
-        return None if queue is None else rulebook.pool_of(cluster, queue.pool)
-
-    found = (charged_job(job, stated, pool_of, rulebook, cards) for job in stated)
-    return sorted((one for one in found if one is not None), key=lambda one: (one.job.submitted, one.job.uid))
+def _counted(facts: StatedFacts, pools: Collection[str]) -> list[ChargedJob]:
+    """The jobs that wait or run in these pools, in an order of their own."""
+    found = (one for one in map(facts.charged, facts.jobs) if one is not None and one.pool in pools)
+    return sorted(found, key=lambda one: (one.job.submitted, one.job.uid))
 
 
 def _tenants(jobs: Iterable[ChargedJob], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:
@@ -189,17 +176,6 @@ def _called(jobs: Sequence[ChargedJob]) -> Iterator[tuple[JobState, list[str]]]:
         yield one.job, [*alone, one.job.full_name]
 
 
-def _queues_of(
-    states: Iterable[State], rulebook: Rulebook, pools: Collection[str]
-) -> Iterator[tuple[QueueState, str]]:
-    """The queues of these pools, each with its pool."""
-    for state in states:
-        if isinstance(state, QueueState):
-            pool = rulebook.pool_of(state.cluster, state.pool)
-            if pool in pools:
-                yield state, pool
-
-
 def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noqa: FBT001 # said by its name
     return SnapshotQueue(
         name=queue.name,
@@ -215,20 +191,6 @@ def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noq
     )
 
 
-def _class_values(
-    states: Iterable[State],
-    clusters: Collection[str],
-    classes: Collection[str],
-    several: bool,  # noqa: FBT001 # said by its name
-) -> list[SnapshotClassValue]:
-    """The clusters' values of the policy's classes; priority classes that are none of them give no band."""
-    return [
-        SnapshotClassValue(job_class=one.name, value=one.value, cluster=one.cluster if several else "")
-        for one in states
-        if isinstance(one, ClassState) and one.cluster in clusters and one.name in classes
-    ]
-
-
 def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # said by its name
     return SnapshotNode(
         name=node.name,
@@ -239,9 +201,7 @@ def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # sai
     )
 
 
-def _running(
-    one: ChargedJob, names: Mapping[str, str], queues: _Queues, rulebook: Rulebook
-) -> SnapshotRunning:
+def _running(one: ChargedJob, names: Mapping[str, str], rulebook: Rulebook) -> SnapshotRunning:
     job = one.job
     return SnapshotRunning(
         id=names[job.uid],
@@ -251,7 +211,7 @@ def _running(
         demand=job.demand,
         started=job.started,
         ends=job.ends_by,
-        frontend=queues[job.cluster, job.queue].frontend,
+        frontend=one.queue.frontend,
         pods=sum(shape.pods for shape in job.shapes) or job.pods,
         gang=stated_gang(job.shapes),
     )
@@ -260,7 +220,6 @@ def _running(
 def _waiting(
     one: ChargedJob,
     names: Mapping[str, str],
-    queues: _Queues,
     rulebook: Rulebook,
     several: bool,  # noqa: FBT001 # said by its name
 ) -> SnapshotJob:
@@ -275,7 +234,7 @@ def _waiting(
         submitted=job.submitted,
         queue_time=job.queue_time,
         cluster=job.cluster if several else "",
-        frontend=queues[job.cluster, job.queue].frontend,
+        frontend=one.queue.frontend,
         queue=job.queue,
         level=job.level,
         runtime_limit=job.run_limit,

@@ -1,12 +1,13 @@
-"""Pools as clusters and the policy make them, jobs apart: the one fold for scorers, snapshots and simulations."""
+"""Pools as clusters and the policy make them, jobs apart."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State
+from fairlead_contracts.messages.state import PoolState, QueueState
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_cards import PoolCards
+from fairlead_policy.snapshot.stated_cluster import StatedCluster
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, whole_room
 
 
@@ -21,61 +22,52 @@ class PoolShape(msgspec.Struct, frozen=True, kw_only=True):
     """The clusters whose state it is decided from."""
 
 
-def cards_by_pool(states: Iterable[State], rulebook: Rulebook) -> dict[str, PoolCards]:
+def cards_by_pool(clusters: Mapping[str, StatedCluster], rulebook: Rulebook) -> dict[str, PoolCards]:
     """The cards of the policy's pools; without those whose clusters register none."""
-    nodes: dict[str, list[NodeState]] = {}
-    pools = set[str]()
-    for state in states:
-        match state:
-            case NodeState():
-                nodes.setdefault(state.cluster, []).append(state)
-            case QueueState():
-                pools.add(rulebook.pool_of(state.cluster, state.pool))
-            case PoolState():
-                pools.add(rulebook.pool_of(state.cluster, state.name))
-            case _:
-                pass
     found: dict[str, PoolCards] = {}
-    for pool in sorted(pools):
-        clusters = sorted({cluster for cluster, _ in rulebook.members_of(pool)})
-        cards = PoolCards.of(node for cluster in clusters for node in nodes.get(cluster, ()))
+    for pool in sorted({name for name, _ in _by_pool(clusters, rulebook)}):
+        members = sorted({cluster for cluster, _ in rulebook.members_of(pool)} & clusters.keys())
+        cards = PoolCards.of(node for cluster in members for node in clusters[cluster].nodes.values())
         if cards is not None:
             found[pool] = cards
     return found
 
 
 def pool_shapes(
-    states: Iterable[State], rulebook: Rulebook, cards: Mapping[str, PoolCards]
+    clusters: Mapping[str, StatedCluster], rulebook: Rulebook, cards: Mapping[str, PoolCards]
 ) -> dict[str, PoolShape]:
     """The policy's pools that some cluster states, or has a queue of, by name.
 
     Args:
-        states: the states of all clusters.
+        clusters: the objects of all clusters.
         rulebook: the policy's rulebook.
         cards: the cards by pool, as `cards_by_pool` finds them.
     """
     parts: dict[str, list[PoolState]] = {}
-    clusters: dict[str, set[str]] = {}
-    for state in states:
-        match state:
-            case QueueState():
-                name = rulebook.pool_of(state.cluster, state.pool)
-                parts.setdefault(name, [])
-            case PoolState():
-                name = rulebook.pool_of(state.cluster, state.name)
-                parts.setdefault(name, []).append(state)
-            case _:
-                continue
-        clusters.setdefault(name, set()).add(state.cluster)
+    stating: dict[str, set[str]] = {}
+    for name, one in _by_pool(clusters, rulebook):
+        parts.setdefault(name, []).extend([one] if isinstance(one, PoolState) else ())
+        stating.setdefault(name, set()).add(one.cluster)
     return {
         name: PoolShape(
             capacity=_joined(found, cards.get(name), shared=rulebook.shares_hardware(name)),
             rooms={(part.cluster, part.name): _room(part, cards.get(name)) for part in found},
             # A member that no cluster states yet counts too: the pool is whole only with it.
-            clusters=frozenset(clusters[name] | {cluster for cluster, _ in rulebook.members_of(name)}),
+            clusters=frozenset(stating[name] | {cluster for cluster, _ in rulebook.members_of(name)}),
         )
         for name, found in sorted(parts.items())
     }
+
+
+def _by_pool(
+    clusters: Mapping[str, StatedCluster], rulebook: Rulebook
+) -> Iterator[tuple[str, PoolState | QueueState]]:
+    """The stated pools and queues, each with the policy's pool that it leads to."""
+    for name, cluster in clusters.items():
+        for queue in cluster.queues.values():
+            yield rulebook.pool_of(name, queue.pool), queue
+        for pool in cluster.pools.values():
+            yield rulebook.pool_of(name, pool.name), pool
 
 
 def _joined(parts: Iterable[PoolState], cards: PoolCards | None, *, shared: bool) -> dict[str, int]:

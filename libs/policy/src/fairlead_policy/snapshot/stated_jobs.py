@@ -1,15 +1,29 @@
 """Jobs as their clusters state them, one statement a job."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from fairlead_contracts.messages.state import JobState, Phase, task_uid
-from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.stated_cards import PoolCards
 
-type PoolOfQueue = Callable[[str, str], str | None]
-"""Finds the policy's pool of a queue's jobs, by (cluster, queue); None where nobody states the queue."""
+_QUEUED = (Phase.WAITING, Phase.HELD)
+
+
+class JobChange(NamedTuple):
+    """A job before and after a change; None where it wasn't there, or isn't any more."""
+
+    before: JobState | None
+    after: JobState | None
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the frontend admitted the job with this change. It may have waited unseen before."""
+        return (
+            self.after is not None
+            and self.after.phase is Phase.RUNNING
+            and (self.before is None or self.before.phase in _QUEUED)
+        )
 
 
 def jobs_of(stated: JobState) -> tuple[JobState, ...]:
@@ -18,7 +32,7 @@ def jobs_of(stated: JobState) -> tuple[JobState, ...]:
     The tasks in the window of an array are jobs of their own; the others have no position yet. Who may start in several
     queues stands in the first of them.
     """
-    if stated.phase in (Phase.WAITING, Phase.HELD) and stated.queues and stated.queue != stated.queues[0]:
+    if stated.phase in _QUEUED and stated.queues and stated.queue != stated.queues[0]:
         stated = msgspec.structs.replace(stated, queue=stated.queues[0])
     if stated.array is None:
         return (stated,)
@@ -56,33 +70,6 @@ class Carriers:
         if after is not None and after.carries is not None:
             self._by_carried.setdefault(after.carries, set()).add(after.uid)
 
-    def count_elsewhere(
-        self, job: JobState, jobs: "StatedJobs", pool_of: PoolOfQueue, rulebook: Rulebook
-    ) -> bool:
-        """Whether a job counts as the one that it carries out, and not by itself.
-
-        Anybody may say so of a job of theirs. It is believed where that one runs in another cluster of the same pool,
-        whose hardware is shared, for the same tenant; and of one carrier alone, the first by uid.
-
-        Args:
-            job: the job that says so, or not.
-            jobs: all jobs.
-            pool_of: the policy's pool that a queue of a cluster leads to; None where nobody states it.
-            rulebook: the policy.
-        """
-        carried = None if job.carries is None else jobs.get(job.carries)
-        if carried is None or carried.phase is not Phase.RUNNING:
-            return False
-        pool = pool_of(job.cluster, job.queue)
-        return (
-            pool is not None
-            and pool == pool_of(carried.cluster, carried.queue)
-            and carried.cluster != job.cluster
-            and rulebook.shares_hardware(pool)
-            and rulebook.tenant_of(job) == rulebook.tenant_of(carried)
-            and self.of(job.carries)[0] == job.uid
-        )
-
 
 class StatedJobs:
     """The statement of each job that holds, by uid.
@@ -94,7 +81,7 @@ class StatedJobs:
     task of an array, which its array and a statement of its own may name at once.
     """
 
-    def __init__(self, stated: Mapping[str, JobState] | None = None) -> None:
+    def __init__(self) -> None:
         self.carriers = Carriers()
         self._by_subject: dict[str, JobState] = {}
         """Statements by subject."""
@@ -104,8 +91,6 @@ class StatedJobs:
         """Subject whose statement holds, by uid."""
         self._older: dict[str, set[str]] = {}
         """Other subjects that state the job, by uid: rarely any."""
-        for subject, job in (stated or {}).items():
-            self.replace(subject, job)
 
     def __len__(self) -> int:
         """The number of jobs."""
@@ -124,14 +109,8 @@ class StatedJobs:
         """The job stated under a subject, whether it holds or not."""
         return self._by_subject.get(subject)
 
-    def replace(
-        self, subject: str, job: JobState | None
-    ) -> dict[str, tuple[JobState | None, JobState | None]]:
-        """Take in what a subject states now; None where it states nothing any more.
-
-        Returns:
-            By uid, where another statement holds now: the one before and the one after.
-        """
+    def replace(self, subject: str, job: JobState | None) -> dict[str, JobChange]:
+        """Takes in what a subject states now, None for nothing; returns where another statement holds now, by uid."""
         before = self._uids(subject)
         after = () if job is None else jobs_of(job)
         held = {uid: self.get(uid) for uid in (*before, *(one.uid for one in after))}
@@ -145,9 +124,9 @@ class StatedJobs:
                 self._parts[subject] = {one.uid: one for one in after}
         for one in after:
             self._add(subject, one.uid)
-        changes = {uid: (was, now) for uid, was in held.items() if (now := self.get(uid)) != was}
-        for was, now in changes.values():
-            self.carriers.replace(was, now)
+        changes = {uid: JobChange(was, now) for uid, was in held.items() if (now := self.get(uid)) != was}
+        for change in changes.values():
+            self.carriers.replace(change.before, change.after)
         return changes
 
     def _uids(self, subject: str) -> Collection[str]:
@@ -181,47 +160,3 @@ class StatedJobs:
 
     def _rank(self, subject: str) -> tuple[tuple[int, int], str]:
         return self._by_subject[subject].stamp, subject
-
-
-class ChargedJob(msgspec.Struct, frozen=True):
-    """A waiting or running job, with the pool and tenant that it counts for and the demand that it counts with."""
-
-    job: JobState
-    pool: str
-    """Name of the policy's pool."""
-    tenant: str
-    weighs: dict[str, int]
-    """Demand of the job, its cards as HAMi gives them where its pool's are known."""
-    flavors: dict[str, str]
-    """Flavor of each resource that it holds while it runs, by the same names."""
-
-
-def charged_job(
-    job: JobState,
-    jobs: StatedJobs,
-    pool_of: PoolOfQueue,
-    rulebook: Rulebook,
-    cards: Mapping[str, PoolCards],
-) -> ChargedJob | None:
-    """The job with what it counts for and with; None where it counts nowhere by itself.
-
-    Args:
-        job: a job whose statement holds.
-        jobs: all jobs.
-        pool_of: the pool that a queue of a cluster leads to; None where nobody states it.
-        rulebook: the policy.
-        cards: the cards by the policy's pool, where its clusters register any.
-    """
-    if job.phase not in (Phase.WAITING, Phase.RUNNING):
-        return None
-    pool = pool_of(job.cluster, job.queue)
-    if pool is None or jobs.carriers.count_elsewhere(job, jobs, pool_of, rulebook):
-        return None
-    known = cards.get(pool)
-    return ChargedJob(
-        job=job,
-        pool=pool,
-        tenant=rulebook.tenant_of(job),
-        weighs=job.demand if known is None else known.demand_of(job),
-        flavors=job.flavors if known is None else known.flavors_of(job),
-    )

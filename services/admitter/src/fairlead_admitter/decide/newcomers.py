@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from fairlead_admitter.observe.facts import JobChange
 from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_policy.snapshot.stated_jobs import JobChange
 
 NEW_SECONDS = 1.0
 """A job that no decision has ordered after this long is not among the heads. Far above a reaction, and a burst of arrivals

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Collection, Iterable
 
 from fairlead_admitter.decide.steering import GONE, LevelWrite, WriteCause
-from fairlead_admitter.observe.facts import ClusterFacts, JobChange
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_bands import ClassBand
+from fairlead_policy.snapshot.stated_jobs import JobChange
 
 REFUSED_SECONDS = 300.0
 """Seconds for which a lift that was refused is not tried again. Until then its job runs unprotected."""

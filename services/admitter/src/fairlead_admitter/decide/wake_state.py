@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.decide.waking import ORDERED_SECONDS, batch_seconds
-from fairlead_admitter.observe.facts import JobChange
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
+from fairlead_policy.snapshot.stated_jobs import JobChange
 
 COUNTED_SECONDS = 10.0
 """Seconds for which a start counts."""

@@ -7,43 +7,16 @@ the frontend's order as changes come in.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-import msgspec
-
 from fairlead_admitter.observe.queued_jobs import QueuedJobs
 from fairlead_admitter.observe.running_sizes import RunningSizes
 from fairlead_contracts.frontend.capabilities import TieRule
-from fairlead_contracts.messages.state import (
-    ClassState,
-    CohortQuota,
-    JobState,
-    Phase,
-    PoolState,
-    QueueState,
-    State,
-    SyncMark,
-    TenantState,
-)
+from fairlead_contracts.messages.state import CohortQuota, JobState, Phase, QueueState, State, SyncMark
 from fairlead_policy.levels.ties import Tie, tie_of
 from fairlead_policy.levels.withholding import unsteered_level
-from fairlead_policy.snapshot.stated_jobs import StatedJobs
+from fairlead_policy.snapshot.stated_facts import StatedFacts
+from fairlead_policy.snapshot.stated_jobs import JobChange
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
-
-
-class JobChange(msgspec.Struct, frozen=True):
-    """A job before and after a change; None where it wasn't there, or isn't any more."""
-
-    before: JobState | None
-    after: JobState | None
-
-    @property
-    def admitted(self) -> bool:
-        """Whether the frontend admitted the job with this change. It may have waited unseen before."""
-        return (
-            self.after is not None
-            and self.after.phase is Phase.RUNNING
-            and (self.before is None or self.before.phase in _QUEUED)
-        )
 
 
 class ClusterFacts:
@@ -51,17 +24,11 @@ class ClusterFacts:
 
     def __init__(self, cluster: str) -> None:
         self.cluster = cluster
-        self.queues: dict[str, QueueState] = {}
-        self.pools: dict[str, PoolState] = {}
-        self.classes: dict[str, int] = {}
-        """Levels by class that the cluster itself gives its jobs when nobody steers."""
         self.changes = 0
         """Number of changes that were taken in: while it stands, so do the facts."""
-        self.mark: SyncMark | None = None
-        """Says on which incarnation of the server the state was made equal to the cluster."""
-        self._queues_by_scope: dict[str, dict[str, str]] = {}
-        self._objects: dict[str, State] = {}
-        self._jobs = StatedJobs()
+        self._stated = StatedFacts()
+        self._own = self._stated.cluster(cluster)
+        self.queues, self.pools = self._own.queues, self._own.pools
         self._class_of: Callable[[JobState], str] = lambda _: ""  # every job's before a policy is known
         self._job_class: dict[str, str] = {}
         """The class under which a queued job is kept, by uid."""
@@ -73,18 +40,28 @@ class ClusterFacts:
         self._moved: dict[str, set[str]] = {}
         """Uids of queued jobs that have another level than if nobody steered, by queue."""
 
+    @property
+    def classes(self) -> Mapping[str, int]:
+        """Levels by class that the cluster itself gives its jobs when nobody steers."""
+        return self._own.class_values
+
+    @property
+    def mark(self) -> SyncMark | None:
+        """Says on which incarnation of the server the state was made equal to the cluster."""
+        return self._own.mark
+
     def job(self, uid: str) -> JobState | None:
         """The job of that uid, in whatever phase."""
-        return self._jobs.get(uid)
+        return self._stated.jobs.get(uid)
 
     def cohorts(self, queues: Iterable[QueueState]) -> list[CohortQuota]:
         """The nodes of quota above these queues."""
         pools = {queue.pool for queue in queues}
         return [cohort for name in pools if name in self.pools for cohort in self.pools[name].cohorts]
 
-    def stated(self, subject: str) -> State | None:
-        """The state that was last looked at under a subject."""
-        return self._objects.get(subject)
+    def stated(self, subject: str) -> JobState | None:
+        """The job that was stated under a subject at the last look."""
+        return self._stated.jobs.stated(subject)
 
     def queued(self, queue: str) -> Mapping[str, QueuedJobs]:
         """The queued jobs of one queue, by class."""
@@ -110,11 +87,11 @@ class ClusterFacts:
 
     def entries(self, scope: str) -> Mapping[str, str]:
         """The entry queues of a scope, by name, with the queue that each leads to: its accounts, or its LocalQueues."""
-        return self._queues_by_scope.get(scope, {})
+        return {name: account.queue for name, account in self._own.accounts.get(scope, {}).items()}
 
     def queue_behind(self, scope: str, entry: str) -> str | None:
         """The queue that a tenant's entry queue leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""
-        return self._queues_by_scope.get(scope, {}).get(entry)
+        return self.entries(scope).get(entry)
 
     def waiting(self, scope: str) -> int:
         """Number of jobs of a scope that wait or are held."""
@@ -122,15 +99,15 @@ class ClusterFacts:
 
     def queued_jobs(self) -> Iterator[JobState]:
         """Every job that waits or is held."""
-        return (job for job in self._jobs if job.phase in _QUEUED)
+        return (job for job in self._stated.jobs if job.phase in _QUEUED)
 
     def all_jobs(self) -> Iterator[JobState]:
         """Every job that is stated."""
-        return iter(self._jobs)
+        return iter(self._stated.jobs)
 
     def running_jobs(self) -> Iterator[JobState]:
         """Every job that runs."""
-        return (job for job in self._jobs if job.phase is Phase.RUNNING)
+        return (job for job in self._stated.jobs if job.phase is Phase.RUNNING)
 
     def classify(self, class_of: Callable[[JobState], str]) -> None:
         """Gives every queued job its class anew, as another policy holds. Costs a look at each."""
@@ -144,27 +121,17 @@ class ClusterFacts:
         """Takes in what changed, by state subject; None means deleted. Returns the changes of jobs."""
         self.changes += len(changes)
         jobs: list[JobChange] = []
-        moved: set[str] = set()
-        for subject, after in changes.items():
-            before = self._objects.pop(subject, None)
-            if after is not None:
-                self._objects[subject] = after
-            if isinstance(before, JobState) or isinstance(after, JobState):
-                jobs += self._replace_job(subject, after)
-            else:
-                moved |= self._replace_other(before, after)
-        self._look_for_moved(moved)
+        for change in self._stated.learning(changes):
+            for _, before, after in change.statements:
+                if isinstance(after, QueueState) and not _ranked_alike(before, after):
+                    self._enter_anew(after)
+            for before, after in change.jobs:
+                if before is not None:
+                    self._take(before)
+                if after is not None:
+                    self._put(after)
+            jobs += change.jobs
         return jobs
-
-    def _replace_job(self, subject: str, after: State | None) -> Iterable[JobChange]:
-        job = after if isinstance(after, JobState) else None
-        changes = [JobChange(gone, come) for gone, come in self._jobs.replace(subject, job).values()]
-        for change in changes:
-            if change.before is not None:
-                self._take(change.before)
-            if change.after is not None:
-                self._put(change.after)
-        return changes
 
     def _put(self, job: JobState) -> None:
         if job.phase in _QUEUED:
@@ -192,58 +159,19 @@ class ClusterFacts:
             del self._waiting[job.scope]
         self._moved.get(job.queue, set()).discard(job.uid)
 
-    def _replace_other(self, before: State | None, after: State | None) -> set[str]:
-        """Takes in a fact other than a job; returns the queues whose jobs have other unsteered levels by it."""
-        self._drop(before)
-        match after:
-            case QueueState():
-                self.queues[after.name] = after
-                self._tie_anew(before, after)
-                return set() if _unsteered_alike(before, after) else {after.name}
-            case PoolState():
-                self.pools[after.name] = after
-            case ClassState():
-                self.classes[after.name] = after.value
-            case TenantState():
-                self._queues_by_scope.setdefault(after.scope, {})[after.name] = after.queue
-            case SyncMark():
-                self.mark = after
-        return set()
-
-    def _tie_anew(self, before: State | None, after: QueueState) -> None:
-        """Gives a queue's jobs their ties anew: they may be known before their queue says how it breaks ties."""
-        if isinstance(before, QueueState) and before.able.ties is after.able.ties:
-            return
-        for job in self.queued_jobs():
-            if job.queue == after.name:
+    def _enter_anew(self, queue: QueueState) -> None:
+        """Ranks a queue's jobs anew: they may be known before their queue says how it breaks ties, and its levels."""
+        for job in self._stated.jobs_in(queue):
+            if job.phase in _QUEUED:
                 self._leave_queue(job)
                 self._enter_queue(job)
 
-    def _drop(self, state: State | None) -> None:
-        match state:
-            case QueueState():
-                self.queues.pop(state.name, None)
-            case PoolState():
-                self.pools.pop(state.name, None)
-            case ClassState():
-                self.classes.pop(state.name, None)
-            case TenantState():
-                self._queues_by_scope.get(state.scope, {}).pop(state.name, None)
-            case SyncMark():
-                self.mark = None
 
-    def _look_for_moved(self, queues: set[str]) -> None:
-        for queue in queues:
-            self._moved[queue] = set()
-        if queues:
-            for job in self.queued_jobs():
-                if job.queue in queues and job.level != self.unsteered(job):
-                    self._moved[job.queue].add(job.uid)
-
-
-def _unsteered_alike(before: State | None, after: QueueState) -> bool:
+def _ranked_alike(before: State | None, after: QueueState) -> bool:
+    """Whether ties and unsteered levels of a queue's jobs are as they were."""
     return (
         isinstance(before, QueueState)
+        and before.able.ties is after.able.ties
         and before.default_level == after.default_level
         and before.bands_by_class == after.bands_by_class
     )

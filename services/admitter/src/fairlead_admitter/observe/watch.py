@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from fairlead_admitter.observe.decision_gate import DecisionGate, DecisionVerdict, Holders
-from fairlead_admitter.observe.facts import ClusterFacts, JobChange
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import DOCUMENT_SUBJECT, PolicyView
 from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, bucket_stream
 from fairlead_bus.ownership.roster import Roster
@@ -24,6 +24,7 @@ from fairlead_contracts.messages.state import STATE, JobState, Phase, QueueState
 from fairlead_contracts.policyfile.read import decode_document
 from fairlead_policy.levels.operators import is_word, leave_of, lever_of, revocation_of, words_on
 from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.stated_jobs import JobChange
 
 ADMITTER = "admitter"
 """The role of this service, one of which leads per cluster."""

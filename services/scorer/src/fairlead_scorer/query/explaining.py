@@ -89,7 +89,7 @@ class Explainer:
         rulebook = self._cache.rulebook
         tenant = None if rulebook is None else rulebook.tenant_of(job)
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
-        pool = self._cache.queue_leads_to(job.cluster, job.queue)
+        pool = self._cache.facts.leads_to(job.cluster, job.queue)
         misfit = misfit_of(job, self._cache, None if pool is None else self._cache.pools.get(pool))
         trace = trace_of_job(job, self._traced)
         reasons = _reasons(job)

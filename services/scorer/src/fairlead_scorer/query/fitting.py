@@ -97,9 +97,9 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
     """
     if job.phase not in {Phase.WAITING, Phase.HELD}:
         return FITS
-    queue, sizes = cache.objects.queue(job.cluster, job.queue), cache.objects.sizes_of(job.cluster)
+    queue, sizes = cache.facts.queue(job.cluster, job.queue), cache.fit_on_nodes[job.cluster]
     by_quota_alone = queue is not None and queue.by_quota_alone
-    nodes = [] if by_quota_alone else cache.objects.nodes_of(job.cluster)
+    nodes = [] if by_quota_alone else list(cache.facts.cluster(job.cluster).nodes.values())
     if reasons := sizes.outgrown(job, nodes):
         said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
         return JobMisfit(never=_sentences(said, reasons, nodes), shortfalls=shortfalls_of("never", reasons))

@@ -44,7 +44,7 @@ class SteeringView:
     def of(self, pool: str) -> list[Steering]:
         """The steering of each cluster that is joined into the pool and has queues there, by name."""
         queues: dict[str, list[QueueState]] = {}
-        for queue in self._cache.queues_of(pool):
+        for queue in self._cache.facts.queues_of(pool):
             queues.setdefault(queue.cluster, []).append(queue)
         return [self._of_cluster(pool, cluster, queues[cluster]) for cluster in sorted(queues)]
 
@@ -64,7 +64,7 @@ class SteeringView:
         differ = self._cache.waiting_differ(queues)
         stated = [
             _where_jobs_differ(one) if differ else one
-            for one in self._cache.stated_in(pool)
+            for one in self._cache.facts.parts_of(pool)
             if one.cluster == cluster
         ]
         judged = self._decider(pool, cluster, queues)
@@ -96,7 +96,7 @@ class SteeringView:
             queues,
             words.leave(cluster),
             control=words.control(pool),
-            values=self._cache.objects.class_values(cluster),
+            values=self._cache.facts.cluster(cluster).class_values,
             found=words.lever_found(cluster),
             revocation=words.revocation(cluster),
         )

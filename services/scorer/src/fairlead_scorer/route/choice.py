@@ -7,7 +7,8 @@ from typing import NamedTuple
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
+from fairlead_policy.snapshot.stated_facts import StatedKey
+from fairlead_scorer.state.cluster_cache import ClusterCache
 
 _MOST_NAMED = 20
 
@@ -73,8 +74,8 @@ def choose(
     options: list[_Option] = []
     problems: dict[str, FieldError] = {}
     for cluster, name in sorted(set(_queues(cache, submission))):
-        queue = cache.objects.queue(cluster, name)
-        pool = None if queue is None else cache.objects.pool_of(queue)
+        queue = cache.facts.queue(cluster, name)
+        pool = None if queue is None else cache.facts.clusters[cluster].pools.get(queue.pool)
         if queue is None or pool is None:
             continue
         try:
@@ -92,16 +93,16 @@ def choose(
         room = _room(submission.demand, pool.capacity, [cache.taken(*stated), sent.get(stated, {})])
         options.append(_Option(-room, *stated))
     if not options:
-        raise _nowhere(submission, problems, sorted({account.scope for account in cache.objects.tenants()}))
+        raise _nowhere(submission, problems, sorted(cache.facts.scopes()))
     best = min([option for option in options if option.cluster in led] or options)
     return Choice(best.cluster, (best.cluster, best.pool))
 
 
 def _queues(cache: ClusterCache, submission: Submission) -> Iterator[StatedKey]:
     """The (cluster, queue) pairs that the submission could stand in: it enters by the account of its tenant's name."""
-    for account in cache.objects.tenants():
-        if account.scope == submission.tenant:
-            yield account.cluster, submission.queue or account.queue
+    for name, cluster in cache.facts.clusters.items():
+        for account in cluster.accounts.get(submission.tenant, {}).values():
+            yield name, submission.queue or account.queue
 
 
 def _room(

@@ -28,9 +28,10 @@ from fairlead_contracts.messages.submissions import (
     read_submission,
 )
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
+from fairlead_policy.snapshot.stated_facts import StatedKey
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route import choice as routing
-from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
+from fairlead_scorer.state.cluster_cache import ClusterCache
 
 _SENT_SECONDS = 5.0
 """A submission sent to a pool shows in its state within this time; until then it is counted from memory."""

@@ -5,6 +5,7 @@ its queue, the queue to the pool that the cluster states, that to the policy's p
 ones count as use, held and ended ones do neither.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
@@ -13,20 +14,12 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import EffectiveJob, Position, StatedPastUse
 from fairlead_contracts.messages.questions import Approval
-from fairlead_contracts.messages.state import (
-    JobState,
-    Phase,
-    PoolState,
-    QueueState,
-    State,
-)
+from fairlead_contracts.messages.state import JobState, Phase, QueueState, State
 from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
-from fairlead_policy.snapshot.stated_cards import PoolCards
-from fairlead_policy.snapshot.stated_jobs import StatedJobs, charged_job
-from fairlead_scorer.state.cluster_objects import ClusterObjects
+from fairlead_policy.snapshot.stated_facts import FactsChange, PoolsChange, StatedFacts, StatedKey
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.name_index import NameIndex, readings_of
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
@@ -39,9 +32,6 @@ _STEP = 500
 
 _MOST_BEGINNING = 1000
 """Jobs with the same beginning of the name that are looked at: the answer is only a hint."""
-
-type StatedKey = tuple[str, str]
-"""A pool or a queue as its cluster names it: (cluster, name)."""
 
 
 class JobEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,19 +50,13 @@ class ClusterCache:
     def __init__(self) -> None:
         self.pools: dict[str, ScoredPool] = {}
         """Pools by policy name."""
-        self.rulebook: Rulebook | None = None
-        """Rules of the policy; None until a policy is there: nothing is scored without one."""
-        self.objects = ClusterObjects()
-        """Objects that the clusters state, without jobs."""
-        self._jobs = StatedJobs()
+        self.facts = StatedFacts()
+        """What the clusters state. Nothing is scored until a policy is known to read it through."""
+        self.fit_on_nodes: defaultdict[str, StatedNodes] = defaultdict(StatedNodes)
+        """The fit of jobs on each cluster's nodes, by cluster; made when first asked for."""
         self._names = NameIndex()
         self._waiting_kinds = WaitingKinds()
         self._unranked = UnrankedJobs()
-        self._cards: dict[str, PoolCards] = {}
-        """Cards by policy pool, where its clusters register any."""
-        self._jobs_of: dict[StatedKey, dict[str, None]] = {}
-        """Uids of the jobs in each queue."""
-        self._pool_of: dict[StatedKey, StatedKey] = {}
         self._entries: dict[str, JobEntry] = {}
         """Jobs that count, by uid: where, and as what."""
         self._use: dict[StatedKey, dict[str, int]] = {}
@@ -83,6 +67,11 @@ class ClusterCache:
         self._past_before: dict[str, PoolPast] = {}
         """Past use under the policy before, by pool; needed while another policy is taken on."""
 
+    @property
+    def rulebook(self) -> Rulebook | None:
+        """Rules of the policy; None until a policy is there: nothing is scored without one."""
+        return self.facts.rulebook
+
     # What happens to it -------------------------------------------------------------------------------------------
 
     def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
@@ -92,23 +81,23 @@ class ClusterCache:
         """
         self._past_before = self._pasts()
         self._forget_positions()
-        self.rulebook = Rulebook(document, revision)
-        if self.rulebook.half_life is None:
+        rulebook = Rulebook(document, revision)
+        if rulebook.half_life is None:
             self._persisted.forget(revision)
-        self._reshape()
+        self.facts.adopt(rulebook)
+        self._shape_pools()
         self._past_before.clear()
         for run in self._over.values():
             self._remember(run)
-        for number, job in enumerate(self._jobs, start=1):
-            self._settle(job.uid, job)
+        for number, job in enumerate(self.facts.jobs, start=1):
+            self._settle(job.uid)
             if number % _STEP == 0:
                 yield
 
     def abandon(self) -> None:
         """Drops the policy, which is gone: nothing can be scored until there is one again."""
         self._forget_positions()
-        self.rulebook = None
-        self._pool_of.clear()
+        self.facts.adopt(None)
 
     def _forget_positions(self) -> None:
         self.pools.clear()
@@ -120,22 +109,23 @@ class ClusterCache:
 
         Between two steps the cache is not fit to decide from.
         """
-        jobs: list[str] = []
-        reshaped = False
-        for subject, state in changes.items():
-            if isinstance(state, JobState) or (state is None and self._jobs.stated(subject) is not None):
-                jobs.append(subject)
-            else:
-                reshaped |= self.objects.note(subject, state)
-        weighing = self._reshape() if reshaped and self.rulebook is not None else []
-        for number, uid in enumerate(weighing, start=1):
-            self._settle(uid, self._jobs.get(uid))
+        for number, change in enumerate(self.facts.learning(changes), start=1):
+            self._follow(change)
             if number % _STEP == 0:
                 yield
-        for number, subject in enumerate(jobs, start=1):
-            self._note_job(subject, changes[subject])
-            if number % _STEP == 0:
-                yield
+
+    def _follow(self, change: FactsChange) -> None:
+        if change.pools is not None:
+            self._shape_pools()
+            self._remember_anew(change.pools)
+        for subject, *stated in change.statements:
+            self._unranked.replace(*(array_rest(subject, one) for one in stated))
+        for before, after in change.jobs:
+            self._names.replace(before, after)
+            self._waiting_kinds.replace(before, after)
+            self._unranked.replace(before, after)
+        for uid in change.recharged:
+            self._settle(uid)
 
     def hear(self, runs: Iterable[FinishedRun]) -> None:
         """Takes in runs that are over; told again, they change nothing."""
@@ -176,79 +166,18 @@ class ClusterCache:
             )
         return ahead_of_clock
 
-    def _note_job(self, subject: str, state: State | None) -> None:
-        job = state if isinstance(state, JobState) else None
-        if job is not None and self._jobs.stated(subject) == job:
-            return  # told again by a replay
-        self._unranked.replace(array_rest(subject, self._jobs.stated(subject)), array_rest(subject, job))
-        for uid, (before, after) in self._jobs.replace(subject, job).items():
-            if before is not None and (after is None or _queue_of(before) != _queue_of(after)):
-                self._leave_queue(before)
-            if after is not None:
-                self._jobs_of.setdefault(_queue_of(after), {})[uid] = None
-            self._names.replace(before, after)
-            self._waiting_kinds.replace(before, after)
-            self._unranked.replace(before, after)
-            self._settle(uid, after)
-            if self._jobs.carriers:
-                self._settle_carriers({uid, *(one.carries for one in (before, after) if one is not None)})
-
-    def _settle_carriers(self, carried: Iterable[str | None]) -> None:
-        """Counts the jobs anew that say they carry out one of these."""
-        for uid in carried:
-            for carrier in self._jobs.carriers.of(uid):
-                self._settle(carrier, self._jobs.get(carrier))
-
-    def _leave_queue(self, job: JobState) -> None:
-        queue = _queue_of(job)
-        del self._jobs_of[queue][job.uid]
-        if not self._jobs_of[queue]:
-            del self._jobs_of[queue]
-
     # What follows from it -----------------------------------------------------------------------------------------
 
-    def _reshape(self) -> list[str]:
-        """Works out pools and queues anew, and moves the jobs of queues that now lead elsewhere.
-
-        There are few of either; doing it whole once a batch of changes leaves no path on which it could go wrong.
-
-        Returns:
-            The uids of jobs that may weigh something else now, as the known cards of their pools changed.
-        """
-        cards_before, self._cards = self._cards, cards_by_pool(self.objects.shaping(), self._policy())
-        changed = {
-            name
-            for name in self._cards.keys() | cards_before.keys()
-            if self._cards.get(name) != cards_before.get(name)
-        }
-        shapes = pool_shapes(self.objects.shaping(), self._policy(), self._cards)
-        for name in self.pools.keys() - shapes.keys():
+    def _shape_pools(self) -> None:
+        """Gives the pools the shapes that are stated: some are new, some are no more."""
+        for name in self.pools.keys() - self.facts.shapes.keys():
             self._drop(name)
-        for name, shape in shapes.items():
+        for name, shape in self.facts.shapes.items():
             if name in self.pools:
                 self.pools[name].reshape(shape)
             else:
                 self.pools[name] = ScoredPool(name, shape, self._policy())
                 self._take_up_past(self.pools[name])
-        before, self._pool_of = (
-            self._pool_of,
-            {
-                (queue.cluster, queue.name): (queue.cluster, queue.pool)
-                for queue in self.objects.queues.values()
-            },
-        )
-        for queue in before.keys() | self._pool_of.keys():
-            if before.get(queue) != self._pool_of.get(queue):
-                for uid in self._jobs_of.get(queue, ()):
-                    self._settle(uid, self._jobs.get(uid))
-        for carrier in self._jobs.carriers:
-            self._settle(carrier, self._jobs.get(carrier))
-        fresh = self._pool_of.keys() - before.keys()
-        for run in self._over.values() if fresh or changed else ():
-            if (run.cluster, run.queue) in fresh or self.queue_leads_to(run.cluster, run.queue) in changed:
-                self._remember(run)
-        queues = [queue for queue in self._pool_of if changed and self.queue_leads_to(*queue) in changed]
-        return [uid for queue in queues for uid in self._jobs_of.get(queue, ())]
 
     def _drop(self, name: str) -> None:
         """Drops a pool that is no more. Its jobs are withdrawn here, and settled again where their queue leads."""
@@ -256,8 +185,9 @@ class ClusterCache:
             self._withdraw(uid)
         del self.pools[name]
 
-    def _settle(self, uid: str, job: JobState | None) -> None:
+    def _settle(self, uid: str) -> None:
         """Counts the job where it belongs now. A job that is counted so already leaves its pool as it is."""
+        job = self.facts.jobs.get(uid)
         run = None if job is None else finished_run(job)
         if run is not None:
             self._end(run)
@@ -278,9 +208,7 @@ class ClusterCache:
         self._charge(entry, -1)
 
     def _entry(self, job: JobState) -> JobEntry | None:
-        if self.rulebook is None:
-            return None
-        found = charged_job(job, self._jobs, self.queue_leads_to, self.rulebook, self._cards)
+        found = self.facts.charged(job)
         if found is None:
             return None
         counts: CountedJob
@@ -293,8 +221,8 @@ class ClusterCache:
                 started=job.started,
             )
         else:
-            counts = self.rulebook.waiting_job(msgspec.structs.replace(job, demand=found.weighs))
-        stated = self._pool_of[job.cluster, job.queue]
+            counts = self._policy().waiting_job(msgspec.structs.replace(job, demand=found.weighs))
+        stated = job.cluster, found.queue.pool
         return JobEntry(pool=found.pool, stated=stated, job=counts, asked=job.demand)
 
     # Past use -----------------------------------------------------------------------------------------------------
@@ -316,14 +244,21 @@ class ClusterCache:
         if self._over.note(run):
             self._remember(run)
         if self._over.many:
-            self._over.tidy(self._pasts(), lambda one: self.queue_leads_to(one.cluster, one.queue))
+            self._over.tidy(self._pasts(), lambda one: self.facts.leads_to(one.cluster, one.queue))
 
     def _remember(self, run: FinishedRun) -> None:
-        name = self.queue_leads_to(run.cluster, run.queue)
-        if name is not None and self.rulebook is not None:
-            cards = self._cards.get(name)
+        name = self.facts.leads_to(run.cluster, run.queue)
+        if name is not None:
+            cards = self.facts.cards.get(name)
             weighs = run.demand if cards is None else cards.demand_of(run)
-            self.pools[name].remember(run.key, self.rulebook.tenant_of(run), run.ended, weighs)
+            self.pools[name].remember(run.key, self._policy().tenant_of(run), run.ended, weighs)
+
+    def _remember_anew(self, changed: PoolsChange) -> None:
+        """Counts runs that are over in queues that were not known before, and where they may weigh something else."""
+        for run in self._over.values() if changed.new_queues or changed.other_cards else ():
+            is_new = (run.cluster, run.queue) in changed.new_queues
+            if is_new or self.facts.leads_to(run.cluster, run.queue) in changed.other_cards:
+                self._remember(run)
 
     def _pasts(self) -> dict[str, PoolPast]:
         return {name: pool.past for name, pool in self.pools.items() if pool.past is not None}
@@ -348,7 +283,7 @@ class ClusterCache:
 
     def unmarked(self, pool: str, incarnation: str) -> list[str]:
         """The clusters of the pool that have not confirmed their state to this incarnation of the server."""
-        return sorted(self.pools[pool].shape.clusters - self.objects.confirmed(incarnation))
+        return sorted(self.pools[pool].shape.clusters - self.facts.confirmed(incarnation))
 
     def find(self, name: str) -> list[JobState]:
         """The jobs, in any phase, that people may mean by a name.
@@ -358,7 +293,7 @@ class ClusterCache:
         """
         found: dict[str, JobState] = {}
         for scope, rest in readings_of(name):
-            jobs = map(self._jobs.get, (rest, *self._names.of(rest)))
+            jobs = map(self.facts.jobs.get, (rest, *self._names.of(rest)))
             found |= {job.uid: job for job in jobs if job is not None and scope in (None, job.scope)}
         return list(found.values())
 
@@ -367,7 +302,7 @@ class ClusterCache:
         found: dict[str, JobState] = {}
         for scope, rest in readings_of(name):
             begun = islice(self._names.beginning(rest), _MOST_BEGINNING)
-            jobs = (self._jobs.get(uid) for uid in begun)
+            jobs = (self.facts.jobs.get(uid) for uid in begun)
             found |= {
                 job.uid: job
                 for job in jobs
@@ -377,11 +312,11 @@ class ClusterCache:
 
     def stated(self, uid: str) -> JobState | None:
         """A job as its cluster states it, in any phase."""
-        return self._jobs.get(uid)
+        return self.facts.jobs.get(uid)
 
     def job(self, uid: str) -> JobState | None:
         """A job that waits or runs, as it is counted."""
-        return self._jobs.get(uid) if uid in self._entries else None
+        return self.facts.jobs.get(uid) if uid in self._entries else None
 
     def owner_of(self, uid: str) -> str | None:
         """The object that a counted job was made for, where it was made for one."""
@@ -437,17 +372,9 @@ class ClusterCache:
         named = [] if self.rulebook is None else self.rulebook.document.tenants
         return (
             any(one.name == tenant for one in named)
-            or any(one.scope == tenant for one in self.objects.tenants())
+            or tenant in self.facts.scopes()
             or any(tenant in pool.tenants_of(pool.shard_of(tenant)) for pool in self.pools.values())
         )
-
-    def queues_of(self, pool: str) -> list[QueueState]:
-        """The queues of a policy pool, of all clusters."""
-        return [
-            queue
-            for queue in self.objects.queues.values()
-            if self._leads_to(queue.cluster, queue.pool) == pool
-        ]
 
     def waiting_differ(self, queues: Iterable[QueueState]) -> bool:
         """Whether the jobs that wait in these queues differ in class or in what they ask for."""
@@ -464,7 +391,9 @@ class ClusterCache:
             pool: the policy pool.
             tenant: the only tenant; None for all.
         """
-        return self._unranked_of(((queue.cluster, queue.name) for queue in self.queues_of(pool)), tenant)
+        return self._unranked_of(
+            ((queue.cluster, queue.name) for queue in self.facts.queues_of(pool)), tenant
+        )
 
     def awaiting_gang_fit(self, queues: Iterable[QueueState]) -> int:
         """The number of jobs of these queues that have their quota and wait for the check of gangs."""
@@ -472,7 +401,7 @@ class ClusterCache:
 
     def unranked_nowhere(self, tenant: str | None) -> list[JobState]:
         """The jobs whose queue leads to no pool; of this tenant, or of all."""
-        lost = (queue for queue in self._unranked.queues() if self.queue_leads_to(*queue) is None)
+        lost = (queue for queue in self._unranked.queues() if self.facts.leads_to(*queue) is None)
         return self._unranked_of(lost, tenant)
 
     def _unranked_of(self, queues: Iterable[tuple[str, str]], tenant: str | None) -> list[JobState]:
@@ -484,29 +413,14 @@ class ClusterCache:
 
     def levels_in(self, queue: QueueState) -> int:
         """The number of the queue's jobs with another level than if nobody steered. Looks at each of them."""
-        jobs = map(self._jobs.get, self._jobs_of.get((queue.cluster, queue.name), ()))
         return sum(
-            job is not None
-            and job.phase in (Phase.WAITING, Phase.HELD)
-            and job.level != unsteered_level(job, queue)
-            for job in jobs
+            job.phase in (Phase.WAITING, Phase.HELD) and job.level != unsteered_level(job, queue)
+            for job in self.facts.jobs_in(queue)
         )
-
-    def stated_in(self, pool: str) -> list[PoolState]:
-        """The pools of clusters that a policy pool is made of."""
-        return [one for one in self.objects.pools.values() if self._leads_to(one.cluster, one.name) == pool]
-
-    def _leads_to(self, cluster: str, stated: str) -> str | None:
-        return None if self.rulebook is None else self.rulebook.pool_of(cluster, stated)
-
-    def queue_leads_to(self, cluster: str, queue: str) -> str | None:
-        """The policy pool that a queue's jobs compete in; None for a queue that nobody states."""
-        stated = self._pool_of.get((cluster, queue))
-        return None if stated is None or self.rulebook is None else self.rulebook.pool_of(*stated)
 
     def quota_of(self, pool: str) -> dict[str, tuple[int, int]]:
         """The quota by resource, in base units, that the clusters of a policy pool give its jobs, and how much of it runs take."""
-        parts = self.stated_in(pool)
+        parts = self.facts.parts_of(pool)
         held = [self._held.get((part.cluster, part.name), {}) for part in parts]
         names = {name for part in parts for name in part.capacity}
         return {
@@ -520,7 +434,3 @@ class ClusterCache:
     def taken(self, cluster: str, pool: str) -> Mapping[str, int]:
         """Base units that running and waiting jobs take or ask for in a stated pool."""
         return self._use.get((cluster, pool), {})
-
-
-def _queue_of(job: JobState) -> StatedKey:
-    return job.cluster, job.queue

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from fairlead_contracts.frontend.marks import GANG_FIT
-from fairlead_contracts.messages.state import JobArray, JobState, Phase
+from fairlead_contracts.messages.state import JobArray, JobState, Phase, State
 
 type _Kind = tuple[int, str, tuple[tuple[str, int], ...]]
 """Kind of a waiting job: the level of its class, what its frontend tries as one, and what it asks for by resource."""
@@ -78,14 +78,18 @@ class UnrankedJobs:
         return sum(self._gangs[queue] for queue in queues)
 
 
-def array_rest(subject: str, stated: JobState | None) -> JobState | None:
+def array_rest(subject: str, stated: State | None) -> JobState | None:
     """The tasks of an array behind those that are stated one by one, as one job; None where there are none.
 
     Args:
         subject: the statement's, which becomes the uid: two statements of one array may hold for a moment.
-        stated: the job that is stated there.
+        stated: the object that is stated there.
     """
-    if stated is None or stated.array is None or stated.phase not in (Phase.WAITING, Phase.HELD):
+    if (
+        not isinstance(stated, JobState)
+        or stated.array is None
+        or stated.phase not in (Phase.WAITING, Phase.HELD)
+    ):
         return None
     tasks = stated.array.tasks - len(stated.array.window)
     return (
