@@ -2,7 +2,6 @@
 
 import itertools
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import Content, decide
+from fairlead_scorer.query.called import called
 from fairlead_scorer.query.job_sentences import unranked
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.inputs.builders import (
@@ -168,42 +168,6 @@ def test_on_shared_hardware_a_job_and_the_one_that_carries_it_out_count_once() -
     assert use(cache, "same", "team-a") == used
 
 
-def a_carrier(**changes: object) -> State:
-    carrier = a_job("pod", uid="p", cluster="c2", phase=Phase.RUNNING, scope="team-a", carries="s")
-    return msgspec.structs.replace(carrier, **changes)
-
-
-@pytest.mark.parametrize(
-    ("carrier", "phase"),
-    [
-        (a_carrier(scope="team-b"), Phase.RUNNING),
-        (a_carrier(cluster="c1"), Phase.RUNNING),
-        (a_carrier(), Phase.WAITING),
-        (a_carrier(), Phase.ENDED),
-        (a_carrier(carries="somebody"), Phase.RUNNING),
-    ],
-    ids=["another-tenant", "the-same-cluster", "it-waits", "it-ended", "unknown"],
-)
-def test_who_only_says_that_it_carries_a_job_out_counts(carrier: State, phase: Phase) -> None:
-    carried = a_job("slurm", uid="s", phase=phase, scope="team-a")
-    cache = a_cache(*SAME, carried, carrier, document=DOCUMENTS[2])
-    tenants = {"team-a", "team-b"}
-    running = sum(bool(use(cache, "same", tenant)) for tenant in tenants)
-    counted = sum(use(cache, "same", tenant).get("nvidia.com/gpu", 0) for tenant in tenants)
-    assert running
-    assert counted == (2000 if phase is Phase.RUNNING else 1000)
-
-
-def test_of_two_that_say_they_carry_one_job_out_one_counts_as_it() -> None:
-    cache = a_cache(
-        *SAME,
-        a_job("slurm", uid="s", phase=Phase.RUNNING),
-        *(a_job(n, uid=n, cluster="c2", phase=Phase.RUNNING, carries="s") for n in ("a", "b")),
-        document=DOCUMENTS[2],
-    )
-    assert use(cache, "same", "team-a")["nvidia.com/gpu"] == 2000
-
-
 def test_of_an_array_the_tasks_inside_its_window_have_a_position_each() -> None:
     array = a_job("7", uid="s-7", gpu=1, array=JobArray(tasks=200, window=[3, 4, 9]))
     cache = a_cache(*CLUSTER, array, a_job("9", submitted=NOW + 1))
@@ -336,14 +300,14 @@ def test_positions_are_called_as_people_call_the_jobs_and_so_are_those_that_hold
     )
     within = Within(tenant="team-a", dominant="cpu", use=1, tag=1.0, effective=effective_job)
     position = a_position(uid="second", id="job-second-1f2e3", effective=effective_job, within=[within])
-    called = cache.called(position)
-    assert called.id == "second"
-    assert called.effective is not None
-    assert called.effective.id == "first"
-    assert called.within[0].effective is not None
-    assert called.within[0].effective.id == "first"
+    found = called(position, cache)
+    assert found.id == "second"
+    assert found.effective is not None
+    assert found.effective.id == "first"
+    assert found.within[0].effective is not None
+    assert found.within[0].effective.id == "first"
     plain = a_position(uid="plain", id="plain")
-    assert cache.called(plain) is plain
+    assert called(plain, cache) is plain
 
 
 def test_without_a_policy_nothing_is_scored() -> None:

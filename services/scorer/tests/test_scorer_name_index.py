@@ -51,7 +51,7 @@ def test_what_is_found_by_a_name_is_what_a_look_at_every_job_finds(
             standing.pop(subject, None)
         else:
             standing[subject] = job
-        known = [cache.stated(one.uid) for one in standing.values()]
+        known = [cache.facts.jobs.get(one.uid) for one in standing.values()]
         every = {one.uid: one for one in known if one is not None}
         for name in (*asked, *every):
             found = {one.uid: one for one in cache.find(name)}

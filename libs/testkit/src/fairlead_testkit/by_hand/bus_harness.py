@@ -35,7 +35,7 @@ from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
+from fairlead_policy.snapshot.stated_facts import StatedFacts
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_runtime.settings import ServiceSettings
 from fairlead_testkit.by_hand.people import put_policy
@@ -241,8 +241,9 @@ class BusHarness:
         """The order of the pool, straight from the facts: queue, stated pool, policy pool; tenant, class; cards."""
         book = Rulebook(self.document, self.revision)
         states = self.known.values()
-        known = cards_by_pool(states, book)
-        shape, cards = pool_shapes(states, book, known).get(pool), known.get(pool)
+        facts = StatedFacts(book)
+        facts.learn(self.known)
+        shape, cards = facts.shapes.get(pool), facts.cards.get(pool)
         leads = {
             (queue.cluster, queue.name): book.pool_of(queue.cluster, queue.pool)
             for queue in states

@@ -12,6 +12,7 @@ from fairlead_policy.explain.shard_explanation import query_shards, rename_jobs,
 from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.shares import divided_by
 from fairlead_scorer.query import job_sentences
+from fairlead_scorer.query.called import called
 from fairlead_scorer.query.concealing import concealed_explanation
 from fairlead_scorer.query.fitting import misfit_of
 from fairlead_scorer.query.reservations import ReserveView
@@ -135,7 +136,7 @@ class Explainer:
             return msgspec.structs.replace(fact, standing=standing, divide_by=divided_by(pool.rules))
         query = query_shards(fact.uid, fact.tenant, pool.rules, at)
         findings, silent = await self._asker.explain(pool, query)
-        spoken = rename_jobs(findings, self._cache.called)
+        spoken = rename_jobs(findings, lambda one: called(one, self._cache))
         fact = with_findings(fact, findings, pool.rules, at)
         told = fact if spoken == findings else with_findings(fact, spoken, pool.rules, at)
         if not open_names:

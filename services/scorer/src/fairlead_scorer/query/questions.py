@@ -43,6 +43,7 @@ from fairlead_policy.order.shares import Quotients, divided_by
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
 from fairlead_scorer.query import job_sentences
+from fairlead_scorer.query.called import called
 from fairlead_scorer.query.concealing import concealed_position
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.reply_size import queue_payload, tenants_payload
@@ -253,7 +254,8 @@ class Questions:
 
     def _ranked(self, rank: int, position: Position, rules: PoolRules, why: str = "") -> RankedPosition:
         [share], [entitled] = Quotients(rules).of(PositionColumns.of([position]))
-        owner = self._cache.owner_of(position.uid)
+        job = self._cache.job(position.uid)
+        owner = None if job is None else job.owner
         return RankedPosition(
             rank=rank,
             position=position,
@@ -261,7 +263,7 @@ class Questions:
             entitled=entitled,
             owner=owner,
             name=UNSET if (name := job_name(position.id, owner)) == position.id else name,
-            approved=self._cache.approved(position.uid),
+            approved=None if job is None else self._cache.approval_of(job),
             why=why,
         )
 
@@ -269,7 +271,7 @@ class Questions:
         """The cause that puts the position before this one first; empty further down than people read."""
         if not 0 < rank < _MOST_RANKED:
             return ""
-        before, position = (self._cache.called(one) for one in positions[rank - 1 : rank + 1])
+        before, position = (called(one, self._cache) for one in positions[rank - 1 : rank + 1])
         return cause_in_words(neighbour_of(position, before, rules, at), position, rules)
 
     def _known_tenant(self, tenant: str | None) -> str | None:

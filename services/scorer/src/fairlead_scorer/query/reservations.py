@@ -58,7 +58,7 @@ class ReserveView:
         found = None if lease is None else next((one for one in lease.reserved if one.pool == pool), None)
         if found is None or not (found.why_not or found.head):
             return None
-        head = None if found.head is None else self._cache.stated(found.head)
+        head = None if found.head is None else self._cache.facts.jobs.get(found.head)
         passing = self._jobs(found.passing)
         in_its_way = self._jobs(found.in_its_way)
         rulebook = self._cache.rulebook
@@ -84,7 +84,7 @@ class ReserveView:
             promised = f"It is the first that does not fit, and starts by {by} at the latest."
             return [promised, _BY_FAIRNESS] if found.passing else [promised]
         if job.uid in found.passing:
-            head = self._cache.stated(found.head) if open_names and found.head is not None else None
+            head = self._cache.facts.jobs.get(found.head) if open_names and found.head is not None else None
             name = (
                 "the first that does not fit"
                 if head is None
@@ -105,4 +105,4 @@ class ReserveView:
 
     def _jobs(self, uids: list[str]) -> list[JobState]:
         """The jobs of these uids that are known."""
-        return [job for job in map(self._cache.stated, uids) if job is not None]
+        return [job for job in map(self._cache.facts.jobs.get, uids) if job is not None]

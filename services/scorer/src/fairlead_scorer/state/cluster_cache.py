@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import EffectiveJob, Position, StatedPastUse
+from fairlead_contracts.messages.decisions import StatedPastUse
 from fairlead_contracts.messages.questions import Approval
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, State
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -64,8 +64,6 @@ class ClusterCache:
         """Amounts that running jobs take, by stated pool: their part of `_use`."""
         self._over = FinishedRuns()
         self._persisted = PersistedUsage()
-        self._past_before: dict[str, PoolPast] = {}
-        """Past use under the policy before, by pool; needed while another policy is taken on."""
 
     @property
     def rulebook(self) -> Rulebook | None:
@@ -79,14 +77,13 @@ class ClusterCache:
 
         Between two steps the cache is not fit to decide from.
         """
-        self._past_before = self._pasts()
+        past_before = self._pasts()
         self._forget_positions()
         rulebook = Rulebook(document, revision)
         if rulebook.half_life is None:
             self._persisted.forget(revision)
         self.facts.adopt(rulebook)
-        self._shape_pools()
-        self._past_before.clear()
+        self._shape_pools(past_before)
         for run in self._over.values():
             self._remember(run)
         for number, job in enumerate(self.facts.jobs, start=1):
@@ -116,7 +113,7 @@ class ClusterCache:
 
     def _follow(self, change: FactsChange) -> None:
         if change.pools is not None:
-            self._shape_pools()
+            self._shape_pools({})
             self._remember_anew(change.pools)
         for subject, *stated in change.statements:
             self._unranked.replace(*(array_rest(subject, one) for one in stated))
@@ -168,8 +165,12 @@ class ClusterCache:
 
     # What follows from it -----------------------------------------------------------------------------------------
 
-    def _shape_pools(self) -> None:
-        """Gives the pools the shapes that are stated: some are new, some are no more."""
+    def _shape_pools(self, past_before: Mapping[str, PoolPast]) -> None:
+        """Gives the pools the shapes that are stated: some are new, some are no more.
+
+        Args:
+            past_before: past use under the policy before, by pool, where another one is taken on.
+        """
         for name in self.pools.keys() - self.facts.shapes.keys():
             self._drop(name)
         for name, shape in self.facts.shapes.items():
@@ -177,7 +178,7 @@ class ClusterCache:
                 self.pools[name].reshape(shape)
             else:
                 self.pools[name] = ScoredPool(name, shape, self._policy())
-                self._take_up_past(self.pools[name])
+                self._take_up_past(self.pools[name], past_before.get(name))
 
     def _drop(self, name: str) -> None:
         """Drops a pool that is no more. Its jobs are withdrawn here, and settled again where their queue leads."""
@@ -227,9 +228,8 @@ class ClusterCache:
 
     # Past use -----------------------------------------------------------------------------------------------------
 
-    def _take_up_past(self, pool: ScoredPool) -> None:
+    def _take_up_past(self, pool: ScoredPool, before: PoolPast | None) -> None:
         """Gives a new pool its past use: what we knew under the policy before, or what shard owners stated."""
-        before = self._past_before.get(pool.name)
         if pool.past is not None and before is not None:
             pool.past.take_over(before)
         for statement in self._persisted.under(pool.name, pool.policy):
@@ -310,50 +310,9 @@ class ClusterCache:
             }
         return list(found.values())
 
-    def stated(self, uid: str) -> JobState | None:
-        """A job as its cluster states it, in any phase."""
-        return self.facts.jobs.get(uid)
-
     def job(self, uid: str) -> JobState | None:
         """A job that waits or runs, as it is counted."""
         return self.facts.jobs.get(uid) if uid in self._entries else None
-
-    def owner_of(self, uid: str) -> str | None:
-        """The object that a counted job was made for, where it was made for one."""
-        job = self.job(uid)
-        return None if job is None else job.owner
-
-    def called(self, position: Position) -> Position:
-        """The position with its own job, and those that hold it back, named as people call them."""
-        own = self._called(position.uid, position.id)
-        effective_jobs = [
-            position.effective,
-            position.effective_late,
-            *(one.effective for one in position.within),
-        ]
-        if own == position.id and not any(effective_jobs):
-            return position
-        return msgspec.structs.replace(
-            position,
-            id=own,
-            effective=self._called_effective_job(position.effective),
-            effective_late=self._called_effective_job(position.effective_late),
-            within=[
-                msgspec.structs.replace(one, effective=self._called_effective_job(one.effective))
-                for one in position.within
-            ],
-        )
-
-    def _called_effective_job(self, effective_job: EffectiveJob | None) -> EffectiveJob | None:
-        return (
-            None
-            if effective_job is None
-            else msgspec.structs.replace(effective_job, id=self._called(effective_job.uid, effective_job.id))
-        )
-
-    def _called(self, uid: str, otherwise: str) -> str:
-        job = self.job(uid)
-        return otherwise if job is None else job.name
 
     def approval_of(self, job: JobState) -> Approval | None:
         """The grant of a class to this job alone; None where nobody gave one."""
@@ -361,11 +320,6 @@ class ClusterCache:
             return None
         grant = self.rulebook.grant_to(job, self.rulebook.tenant_of(job))
         return None if grant is None else Approval(job_class=grant.classes[0], by=grant.by, why=grant.why)
-
-    def approved(self, uid: str) -> Approval | None:
-        """The grant of a class to a counted job alone; None where nobody gave one."""
-        job = self.job(uid)
-        return None if job is None else self.approval_of(job)
 
     def knows_tenant(self, tenant: str) -> bool:
         """Whether the policy names the tenant, a cluster has it, or it has jobs."""
