@@ -168,6 +168,13 @@ def test_on_shared_hardware_a_job_and_the_one_that_carries_it_out_count_once() -
     assert use(cache, "same", "team-a") == used
 
 
+def test_many_jobs_whose_queue_leads_elsewhere_are_counted_there_in_steps() -> None:
+    cache = a_cache(*CLUSTER, *(a_job(f"j{number}") for number in range(1100)))
+    steps = list(cache.learning(facts(a_queue(pool="cpu"))))
+    assert len(steps) == 2, "others run in between, and leases are renewed"
+    assert waiting(cache) == {"c1/gpu": 0, "c1/cpu": 1100}
+
+
 def test_of_an_array_the_tasks_inside_its_window_have_a_position_each() -> None:
     array = a_job("7", uid="s-7", gpu=1, array=JobArray(tasks=200, window=[3, 4, 9]))
     cache = a_cache(*CLUSTER, array, a_job("9", submitted=NOW + 1))

@@ -1,7 +1,8 @@
 """The explanation of a waiting job, made of what shards say: the questions they are asked, and what their answers come to.
 
-Live, each shard's owner answers over the bus; on paper one order holds all shards, and answers at once. What asks is the
-same generator: it yields questions, is sent the answers, and returns what was found.
+On paper one order holds all shards, and an explanation is a function of it: `explain`. Live, each shard's owner answers
+over the bus. Both ask by the same generator, `query_shards`: it yields questions, is sent the answers, and returns what was
+found.
 """
 
 from collections.abc import Callable, Collection, Generator, Sequence
@@ -25,7 +26,7 @@ from fairlead_policy.explain.neighbourhood import (
     count_others_before,
     join_around,
 )
-from fairlead_policy.explain.waiting_text import most_first
+from fairlead_policy.explain.waiting_text import most_first, waiting_in_words
 from fairlead_policy.explain.what_if import (
     AmountsByResource,
     breakdown_of,
@@ -167,15 +168,10 @@ def with_what_if(
     )
 
 
-def answer_from_order[T](order: Order, position: Position | None, query: ShardQuery[T]) -> T:
-    """The outcome of a query where one order holds all shards.
-
-    Args:
-        order: the order of the whole pool.
-        position: the position of the job that is asked about.
-        query: the questions, as a generator.
-    """
+def findings_in(order: Order, position: Position) -> ShardFindings:
+    """The findings of the job at a position, where one order holds all shards."""
     waiting = sum(order.snapshot.waiting().values())
+    query = query_shards(position.uid, position.tenant, order.rules, order.now)
     try:
         asked = next(query)
         while True:
@@ -186,16 +182,28 @@ def answer_from_order[T](order: Order, position: Position | None, query: ShardQu
                 policy=0,
                 capacity=dict(order.rules.capacity),
                 waiting=waiting,
-                positions=[position] if position is not None and question.uid == position.uid else [],
+                positions=[position] if question.uid == position.uid else [],
                 standings=[] if tenant is None else order.snapshot.standings([tenant]),
             )
             asked = query.send([with_what_if(reply, order, question, None)])
     except StopIteration as over:
-        outcome: T = over.value
-        return outcome
+        findings: ShardFindings = over.value
+        return findings
 
 
 # Telling ----------------------------------------------------------------------------------------------------------------
+
+
+def explain(fact: Explanation, position: Position, order: Order) -> Explanation:
+    """The explanation of a waiting job by the order of its whole pool.
+
+    Args:
+        fact: the job's own facts.
+        position: its position in the order.
+        order: the order of the whole pool, at the instant that is asked for.
+    """
+    found = with_findings(fact, findings_in(order, position), order.rules, order.now)
+    return msgspec.structs.replace(found, reasons=waiting_in_words(found, order.rules, order.now))
 
 
 def with_findings(fact: Explanation, findings: ShardFindings, rules: PoolRules, at: Micros) -> Explanation:

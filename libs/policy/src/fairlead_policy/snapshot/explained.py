@@ -1,13 +1,10 @@
 """One job of a snapshot explained: what a scorer would say of it with the same facts."""
 
-import msgspec
-
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
-from fairlead_policy.explain.shard_explanation import answer_from_order, query_shards, with_findings
-from fairlead_policy.explain.waiting_text import waiting_in_words
+from fairlead_policy.explain.shard_explanation import explain
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.snapshot.ordering import orders_of
 
@@ -35,11 +32,11 @@ def _scope_and_id(job: SnapshotJob) -> tuple[str, str]:
 
 
 def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation | None:
-    position, order, rules = known.position(job.uid, now), known.at(now), known.rules
+    position = known.position(job.uid, now)
     if position is None:
         return None
     scope, name = _scope_and_id(job)
-    found = Explanation(
+    fact = Explanation(
         cluster=job.cluster,
         scope=scope,
         id=name,
@@ -51,6 +48,4 @@ def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation |
         level=job.level,
         waited_seconds=to_seconds(max(0, now - job.submitted)),
     )
-    findings = answer_from_order(order, position, query_shards(job.uid, position.tenant, rules, now))
-    found = with_findings(found, findings, rules, now)
-    return msgspec.structs.replace(found, reasons=waiting_in_words(found, rules, now))
+    return explain(fact, position, known.at(now))

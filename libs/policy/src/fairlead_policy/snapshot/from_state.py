@@ -71,8 +71,8 @@ def snapshot_of(
         for queue in one.queues.values()
         if (name := rulebook.pool_of(queue.cluster, queue.pool)) in shapes
     ]
-    stating = {queue.cluster for queue, _ in queues}
-    several = len(stating | {node.cluster for node in nodes}) > 1
+    stating = dict.fromkeys(queue.cluster for queue, _ in queues)
+    several = len({*stating, *(node.cluster for node in nodes)}) > 1
     return Snapshot(
         now=now,
         policy=document,
@@ -87,13 +87,7 @@ def snapshot_of(
         tenants=_tenants(jobs, rulebook, used),
         nodes=[_node(node, several) for node in nodes],
         queues=[_queue(queue, name, several) for queue, name in queues],
-        class_values=[
-            SnapshotClassValue(job_class=one.name, value=one.value, cluster=one.cluster if several else "")
-            for cluster in stated
-            for one in cluster.classes.values()
-            # Priority classes that are none of the policy's give no band.
-            if one.cluster in stating and one.name in document.classes
-        ],
+        class_values=_class_values(facts, stating, document.classes, several),
         running=[_running(one, names, rulebook) for one in jobs if one.job.phase is Phase.RUNNING],
         jobs=[_waiting(one, names, rulebook, several) for one in jobs if one.job.phase is Phase.WAITING],
     )
@@ -189,6 +183,21 @@ def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noq
         preemption=queue.preemption,
         capabilities=unless_shipped(queue.frontend, queue.able),
     )
+
+
+def _class_values(
+    facts: StatedFacts,
+    clusters: Iterable[str],
+    classes: Collection[str],
+    several: bool,  # noqa: FBT001 # said by its name
+) -> list[SnapshotClassValue]:
+    """The clusters' values of the policy's classes; priority classes that are none of them give no band."""
+    return [
+        SnapshotClassValue(job_class=one.name, value=one.value, cluster=one.cluster if several else "")
+        for cluster in clusters
+        for one in facts.cluster(cluster).classes.values()
+        if one.name in classes
+    ]
 
 
 def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # said by its name

@@ -22,7 +22,7 @@ type StatedKey = tuple[str, str]
 
 
 class StatementChange(NamedTuple):
-    """What a subject stated before a change and states after it; None for nothing."""
+    """A subject's statement before a change and after it; None for none."""
 
     subject: str
     before: State | None
@@ -30,7 +30,7 @@ class StatementChange(NamedTuple):
 
 
 class PoolsChange(NamedTuple):
-    """Pools of the policy may have another shape now, or other queues."""
+    """A change by which pools of the policy may have another shape, or other queues."""
 
     new_queues: Collection[StatedKey]
     """Queues that were not stated before."""
@@ -39,13 +39,13 @@ class PoolsChange(NamedTuple):
 
 
 class FactsChange(NamedTuple):
-    """What one step of learning changed."""
+    """Changes by one step of learning."""
 
     statements: Sequence[StatementChange] = ()
     jobs: Collection[JobChange] = ()
     """Jobs of which another statement holds."""
     pools: PoolsChange | None = None
-    """None where the policy's pools stay as they are, or no policy is known."""
+    """Change of the policy's pools; None where they stay as they are, or no policy is known."""
     recharged: Collection[str] = ()
     """Uids of jobs that may count elsewhere now, or otherwise."""
 
@@ -120,14 +120,12 @@ class StatedFacts:
         other_cards = {
             name for name in self.cards.keys() | before.keys() if self.cards.get(name) != before.get(name)
         }
-        new_queues, moved = _queues_led_elsewhere(statements)
+        moved = _moved_queues(statements)
+        new_queues = {queue for queue, was_stated in moved.items() if not was_stated}
         yield FactsChange(statements, pools=PoolsChange(new_queues, other_cards))
-        weighed_anew = [
-            queue for queue in self._jobs_in if other_cards and self.leads_to(*queue) in other_cards
-        ]
+        weighed_anew = [queue for queue in self._jobs_in if self.leads_to(*queue) in other_cards]
         recharged = self._with_carriers(uid for queue in moved for uid in self._jobs_in.get(queue, ()))
-        recharged += [uid for queue in weighed_anew for uid in self._jobs_in[queue]]
-        for uid in recharged:
+        for uid in (*recharged, *(uid for queue in weighed_anew for uid in self._jobs_in[queue])):
             yield FactsChange(recharged=(uid,))
 
     def _replace_object(self, subject: str, after: State | None) -> StatementChange:
@@ -173,7 +171,7 @@ class StatedFacts:
             self._jobs_in.setdefault(after, {})[uid] = None
 
     def _with_carriers(self, uids: Iterable[str]) -> list[str]:
-        """These jobs and those that say they carry one of them out."""
+        """Uids of these jobs and of those that say they carry one of them out."""
         return [one for uid in dict.fromkeys(uids) for one in (uid, *self.jobs.carriers.of(uid))]
 
     # What is known ------------------------------------------------------------------------------------------------
@@ -280,14 +278,11 @@ def _node(state: State | None) -> NodeState | None:
     return state if isinstance(state, NodeState) else None
 
 
-def _queues_led_elsewhere(statements: Iterable[StatementChange]) -> tuple[set[StatedKey], set[StatedKey]]:
-    """The queues that are new, and those that lead elsewhere now, or nowhere: new ones, too."""
-    new: set[StatedKey] = set()
-    moved: set[StatedKey] = set()
+def _moved_queues(statements: Iterable[StatementChange]) -> dict[StatedKey, bool]:
+    """The queues that lead elsewhere now, or nowhere; of each whether it was stated before."""
+    moved: dict[StatedKey, bool] = {}
     for _, before, after in statements:
         queues = [one for one in (before, after) if isinstance(one, QueueState)]
-        if len({queue.pool for queue in queues}) > 1 or len(queues) == 1:
-            moved.add((queues[0].cluster, queues[0].name))
-        if queues and not isinstance(before, QueueState):
-            new.add((queues[0].cluster, queues[0].name))
-    return new, moved
+        if len(queues) == 1 or len({queue.pool for queue in queues}) > 1:
+            moved[queues[0].cluster, queues[0].name] = isinstance(before, QueueState)
+    return moved

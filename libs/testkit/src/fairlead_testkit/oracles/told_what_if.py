@@ -13,18 +13,16 @@ from fairlead_policy.explain.forecast_text import (
     neighbours_in_words,
     room_in_words,
 )
-from fairlead_policy.explain.shard_explanation import answer_from_order, query_shards
+from fairlead_policy.explain.shard_explanation import findings_in
 from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
 def what_if_in(order: Order, position: Position) -> WhatIf:
     """The what-if of the job at this position."""
-    findings = answer_from_order(
-        order, position, query_shards(position.uid, position.tenant, order.rules, order.now)
-    )
-    assert findings.found is not None  # noqa: S101 # it has this position
-    return what_if_of(findings.found, order.rules, order.now)
+    found = findings_in(order, position).found
+    assert found is not None  # noqa: S101 # it has this position
+    return what_if_of(found, order.rules, order.now)
 
 
 def told_what_if(found: WhatIf, position: Position, rules: PoolRules, now: Micros) -> list[str]:

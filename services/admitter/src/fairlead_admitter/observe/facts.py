@@ -1,4 +1,4 @@
-"""The admitter's facts of its own cluster, kept up change by change.
+"""The admitter's facts of its own cluster: what the cluster states, and its queued jobs by class and level.
 
 A pass at 15,000 waiting jobs must not look at 15,000 jobs: per queue and class, the jobs of each level are kept in
 the frontend's order as changes come in.

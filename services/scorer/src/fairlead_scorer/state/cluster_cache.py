@@ -51,7 +51,7 @@ class ClusterCache:
         self.pools: dict[str, ScoredPool] = {}
         """Pools by policy name."""
         self.facts = StatedFacts()
-        """What the clusters state. Nothing is scored until a policy is known to read it through."""
+        """Facts that the clusters state. Nothing is scored until a policy is known to read it through."""
         self.fit_on_nodes: defaultdict[str, StatedNodes] = defaultdict(StatedNodes)
         """The fit of jobs on each cluster's nodes, by cluster; made when first asked for."""
         self._names = NameIndex()
