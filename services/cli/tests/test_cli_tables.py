@@ -12,6 +12,7 @@ from fairlead_cli.client.phrases import (
     of_part,
     promised_in_words,
     reason,
+    what_is_known,
 )
 from fairlead_cli.client.plain_table import Cell, Column, StyledText, table_lines
 from fairlead_cli.client.tables import queue_view, tenants_view
@@ -311,6 +312,11 @@ def test_an_explanation_shows_all_terms() -> None:
             waits(never=["a pod asks for 9 gpu"], standing=None),
             "Waiting, 6th of 40: no node of its cluster can hold it, even empty.",
         ),
+        (
+            waits(rank=0, said="AssocGrpGRES", room=RoomForecast(free={GPU: 9000})),
+            "Waiting, 1st of 40: what it asks for is free, but see what its frontend said.",
+        ),
+        (waits(rank=0, room=RoomForecast(free={GPU: 9000})), "Waiting, 1st of 40: it fits now."),
         (waits(phase="running", rank=None), "Running."),
         (waits(phase="held", rank=None), "Held."),
         (waits(phase="held", rank=None, reasons=["Held: its queue is on hold."]), "Held: its queue is on hold."),
@@ -319,6 +325,21 @@ def test_an_explanation_shows_all_terms() -> None:
 def test_an_explanation_leads_with_one_sentence(found: Explanation, said: str) -> None:
     assert headline(found) == said
     assert said in " ".join(explained(found).split())
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ("103", "Of an array's tasks each is a job of its own, as 103_1."),
+        ("103_9", "those behind them are not known one by one"),
+        ("speech/107+1", "A heterogeneous job is called as its first part, 107."),
+        ("train", "On Kubernetes a job without the label"),
+    ],
+)
+def test_who_names_a_job_that_nobody_knows_hears_what_its_name_lets_one_think_of(job: str, said: str) -> None:
+    hint = what_is_known(job, ())
+    assert said in hint
+    assert ("On Kubernetes" in hint) is (job == "train")
 
 
 def test_an_explanation_shows_what_counts_most_unless_all_is_asked_for() -> None:

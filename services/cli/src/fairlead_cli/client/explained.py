@@ -69,16 +69,19 @@ def _what_is_short(found: Explanation) -> Iterator[str]:
         yield "its pool has quota for it, but its nodes or cards have no room"
         return
     elif room is not None and found.position is not None:
-        yield _needs(room, found.position.demand)
+        yield _needs(room, found.position.demand, _who_said(found))
     elif found.no_quota:
         yield "its pool has not enough quota left"
     if found.no_room:
         yield "there is quota, but no card has room"
 
 
-def _needs(room: RoomForecast, asked: dict[str, int]) -> str:
+def _needs(room: RoomForecast, asked: dict[str, int], said: str) -> str:
     if not room.missing:
-        return "it would fit now, but jobs before it go first" if room.in_turn else "it fits now"
+        if room.in_turn:
+            return "it would fit now, but jobs before it go first"
+        # What is free is not all: a limit of its frontend's may hold it back.
+        return f"what it asks for is free, but see what {said}" if said else "it fits now"
     missing = scarce_first(room.missing)
     wanted = " and ".join(
         f"{format_quantity(name, asked.get(name, 0))} {short_resource(name)}" for name in missing
@@ -186,9 +189,14 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
         yield from _steering_facts(found.steering)
         if found.steering.promised and found.rank:  # what it waits behind; the first is told its own promise
             yield "reserved", f"{promised_in_words(found.steering.promised)}."
+    last = ((_who_said(found), found.said), ("trace", found.trace))
+    yield from ((name, told) for name, told in last if told)
+
+
+def _who_said(found: Explanation) -> str:
+    """`Slurm said`, where the job's frontend gave a reason for which it waits; empty where it did not."""
     frontend = "" if found.steering is None else found.steering.frontend
-    said = f"{_FRONTENDS.get(frontend, 'its frontend')} said"
-    yield from ((name, told) for name, told in ((said, found.said), ("trace", found.trace)) if told)
+    return f"{_FRONTENDS.get(frontend, 'its frontend')} said" if found.said else ""
 
 
 def _where_it_waits(found: Explanation) -> Iterator[tuple[str, str]]:

@@ -320,6 +320,11 @@ def what_is_known(job: str, near: Sequence[str]) -> str:
     array, _, task = job.rpartition("/")[2].partition("_")
     if array.isdecimal() and task.isdecimal():
         return f"Of an array the first waiting tasks alone have a position, and those behind them are not known one by one. {of_all}"
+    first, _, part = array.partition("+")
+    if first.isdecimal() and part.isdecimal():
+        return f"A heterogeneous job is called as its first part, {first}. {of_all}"
+    if array.isdecimal():
+        return f"{of_all} Of an array's tasks each is a job of its own, as {array}_1."
     return (
         f"{of_all} On Kubernetes a job without the label kueue.x-k8s.io/queue-name is none of Kueue's, so nobody tells of it: "
         "`fairlead doctor` lists such jobs."

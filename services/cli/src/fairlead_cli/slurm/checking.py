@@ -190,7 +190,10 @@ def _own_factors(survey: SlurmSurvey) -> str:
     settings = survey.settings
     step = Ladder.over(settings.own_priority)
     weights = ", ".join(f"{name} {weight}" for name, weight in settings.weights.items()) or "none"
-    return f"Slurm's own factors ({weights}) count within a level; a level is worth {step.step}, room for {step.highest}"
+    return (
+        f"Slurm's own factors ({weights}) count within a level; a level is worth {step.step}, room for {step.highest},"
+        f" and a nice of up to {step.room} leaves its account where it stands"
+    )
 
 
 def _parameter(survey: SlurmSurvey, name: str, default: int) -> int:
