@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
+from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Grant
+from fairlead_contracts.subjects import ask
 from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy, filled, order_stands, slurm_order
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, URGENT, SlurmLab, SlurmOptions
 from fairlead_testkit.telemetry.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
@@ -127,6 +131,8 @@ async def test_urgency_nice_requeues_and_arrays(slurm_lab: SlurmLab, tmp_path: P
         )
         await _slurms_own_factors_stay(lab, sizes, accounts=dict(waiting))
         await _nice_counts_within_its_account(bus, lab, waiting)
+        await _nobody_rises_by_a_nice_that_comes_and_goes(bus, lab, waiting)
+        await _who_was_held_waits_for_its_turn_again(bus, lab)
         await _urgent_goes_first(bus, lab)
         await _an_array_stands_with_its_first_tasks(bus, lab)
 
@@ -159,7 +165,7 @@ async def _slurms_own_factors_stay(lab: SlurmLab, sizes: dict[str, str], account
 async def _nice_counts_within_its_account(bus: Bus, lab: SlurmLab, waiting: list[tuple[str, str]]) -> None:
     before = filled(waiting, Counter(), WEIGHTS)
     mine = [job for job, account in waiting if account == "vision"]
-    lab.run("scontrol", "update", f"jobid={mine[0]}", "nice=30000")  # further than a rung is high
+    lab.run("scontrol", "update", f"jobid={mine[0]}", "nice=100")
     moved = dict(zip(mine, [*mine[1:], mine[0]], strict=True))
     wanted = [moved.get(job, job) for job in before]
 
@@ -168,6 +174,82 @@ async def _nice_counts_within_its_account(bus: Bus, lab: SlurmLab, waiting: list
 
     await eventually(stands, 60, what="the nicer job lets its own account's jobs past, and nobody else's")
     assert slurm_order(lab) == wanted
+    lab.run("scontrol", "update", f"jobid={mine[0]}", "nice=0")
+    await eventually(partial(_is_order, bus, lab, before), 60, what="all stand as before")
+
+
+async def _is_order(bus: Bus, lab: SlurmLab, wanted: list[str]) -> bool:
+    return await order_stands(bus, lab, WINDOW) == wanted
+
+
+async def _nobody_rises_by_a_nice_that_comes_and_goes(
+    bus: Bus, lab: SlurmLab, waiting: list[tuple[str, str]]
+) -> None:
+    """Checks that a SiteFactor never makes up for a nice: the job would be above all for as long as nobody looks."""
+    wanted = await order_stands(bus, lab, WINDOW)
+    tricky = [job for job in wanted if dict(waiting)[job] == "vision"][-1]
+    for _ in range(4):  # whoever overwrites a level three times is left alone with it
+        lab.run("scontrol", "update", f"jobid={tricky}", "nice=1000000000")
+        assert slurm_order(lab)[-1] == tricky
+        await eventually(partial(_says, bus, tricky, "its nice of"), 60, what="the nice is seen")
+        lab.run("scontrol", "update", f"jobid={tricky}", "nice=0")
+        assert slurm_order(lab) == wanted
+    assert await order_stands(bus, lab, WINDOW) == wanted
+
+
+async def _who_was_held_waits_for_its_turn_again(bus: Bus, lab: SlurmLab) -> None:
+    """Checks that a held job loses its level: else it would have it again the moment that its user releases it."""
+    wanted = await order_stands(bus, lab, WINDOW)
+    first = wanted[0]
+    assert (await _explained(bus, first)).level > 0
+    lab.run("scontrol", "hold", first)
+
+    async def lowered() -> bool:
+        found = await _explained(bus, first)
+        return (found.phase, found.level) == (Phase.HELD.value, 0)
+
+    await eventually(lowered, 60, what="the held job has no level")
+    lab.run("scontrol", "release", first)
+    assert slurm_order(lab)[-1] == first
+    await eventually(partial(_is_order, bus, lab, wanted), 60, what="it has its position again")
+
+
+async def _says(bus: Bus, job: str, words: str) -> bool:
+    return words in (await _explained(bus, job)).said
+
+
+async def _explained(bus: Bus, job: str) -> Explanation:
+    question = to_json(ExplainQuestion(job=job))
+    [found] = EXPLAIN_REPLY.decode(await bus.request(ask("explain"), question, timeout=5.0)).found
+    return found
+
+
+async def test_jobs_that_wait_for_a_limit_cost_others_of_their_account_nothing(
+    slurm_lab: SlurmLab, tmp_path: Path
+) -> None:
+    """Checks that one job stands for all that one user's limit holds back, however many these are."""
+    lab = slurm_lab
+    if not SlurmOptions().accounting:
+        pytest.skip("limits need accounting, and that needs root")
+    lab.fill(SPARE)
+    limited = [lab.submit("vision", *PART, user="games") for _ in range(6)]
+    free = [(lab.submit(account, *PART), account) for account in ("vision", "speech", "robots") * 4]
+    of_games = ("sacctmgr", "--immediate", "modify", "user", "games", "where", "account=vision", "set")
+    lab.run(*of_games, "GrpJobs=0")
+    try:
+        async with SlurmFleet(tmp_path, lab, policy=account_policy(WEIGHTS | {SPARE: 1})).running() as bus:
+            first, *rest = limited
+            wanted = filled([(first, "vision"), *free], Counter(), WEIGHTS)
+            await eventually(partial(_is_order, bus, lab, wanted), 90, what="one of them has a position")
+            found = await _explained(bus, rest[-1])
+            reason = f"(AssocGrpJobsLimit), and job {first} comes first"
+            assert found.phase == Phase.HELD.value
+            assert any(reason in said for said in found.reasons), found.reasons
+            lab.run(*of_games, "GrpJobs=-1")
+            whole = filled([*((job, "vision") for job in limited), *free], Counter(), WEIGHTS)
+            await eventually(partial(_is_order, bus, lab, whole), 90, what="all of them have one")
+    finally:
+        lab.run(*of_games, "GrpJobs=-1")
 
 
 async def _urgent_goes_first(bus: Bus, lab: SlurmLab) -> None:

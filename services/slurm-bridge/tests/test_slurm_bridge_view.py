@@ -19,6 +19,7 @@ from fairlead_contracts.messages.state import (
     task_uid,
 )
 from fairlead_slurm import SlurmJob
+from fairlead_slurm.ladder import Ladder
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
@@ -32,6 +33,9 @@ from fairlead_testkit.inputs.slurm_builders import (
     some_accounts,
     some_settings,
 )
+
+ROOM = Ladder.over(3000).room
+"""Points of a rung that are there for a small nice."""
 
 
 def context(**weights: int) -> SlurmContext:
@@ -237,7 +241,7 @@ def test_a_written_level_is_stated_at_once_and_the_next_reading_agrees(view: Sta
     read(view, [a_slurm_job("1", priority=250)])
     [state] = jobs_of(view.levelled("1", 9)).values()
     assert state.level == 9
-    assert not read(view, [a_slurm_job("1", priority=90_250)])
+    assert not read(view, [a_slurm_job("1", priority=ROOM + 90_250)])
     assert read(view, [a_slurm_job("1", priority=250)])["1"].level == 0  # somebody took it away
 
 

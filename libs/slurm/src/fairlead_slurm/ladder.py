@@ -1,8 +1,11 @@
 """Levels as SiteFactors, and back from the priority that follows. Pure.
 
 priority = SiteFactor + Slurm's own factors - nice (priority_multifactor.c). A level is a rung: the step from one to the
-next is larger than all own factors together, so that these only sort within a rung and stay visible in sprio. The job's
-nice is added to its SiteFactor: it moves the job nowhere among others then, and counts in its tenant's own order instead.
+next is larger than all own factors together, so that these only sort within a rung and stay visible in sprio.
+
+A job's owner may raise its nice and lower it again at any time, between two looks. So no SiteFactor ever makes up for a
+nice: it would stay when the nice goes, and lift the job over others. A rung has room below the own factors instead, for a
+small nice; a larger one takes the job down, as its owner asked, and nobody else.
 """
 
 import msgspec
@@ -11,13 +14,24 @@ from fairlead_slurm.updates import HIGHEST_SITE_FACTOR
 
 UNLABELLED = 0
 """The level of a job that nobody labelled: new jobs stand below every rung."""
-_LEAST_STEP = 10
+_ROUNDING = 10
+"""Points by which own factors may exceed the sum of their weights: each is rounded by itself."""
+_USUAL_NICE = 100
+"""Nice that `--nice` without a number gives (sbatch)."""
+_LOWEST_PRIORITY = 1
+"""The priority below which Slurm lets no job fall that is not held."""
 
 
 class Ladder(msgspec.Struct, frozen=True, kw_only=True):
-    """Rungs of one height."""
+    """Rungs of one height.
+
+    Attributes:
+        step: the height of a rung.
+        room: the largest nice that leaves a job on its rung.
+    """
 
     step: int
+    room: int
 
     @classmethod
     def over(cls, own_priority: int) -> "Ladder":
@@ -26,11 +40,11 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
         Args:
             own_priority: the sum of the configured weights.
         """
-        step = _LEAST_STEP
-        # Each factor is rounded by itself: a few points above the sum are possible.
-        while step <= own_priority + _LEAST_STEP:
+        own = own_priority + _ROUNDING
+        step = _ROUNDING
+        while step <= own + _USUAL_NICE:
             step *= 10
-        return cls(step=step)
+        return cls(step=step, room=step - own - 1)
 
     @property
     def highest(self) -> int:
@@ -38,10 +52,22 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, HIGHEST_SITE_FACTOR // self.step - 1)
 
     def site_factor(self, level: int, nice: int) -> int:
-        """The SiteFactor of a job of this nice on the level's rung, within Slurm's bounds of a SiteFactor."""
-        wanted = level * self.step + nice
-        return max(-HIGHEST_SITE_FACTOR, min(wanted, HIGHEST_SITE_FACTOR))
+        """The SiteFactor of a job on the level's rung, within Slurm's bounds of a SiteFactor.
 
-    def level(self, priority: int) -> int:
-        """The rung that a job of this priority stands on. A held job has priority 0, and no level."""
-        return min(max(0, priority) // self.step, self.highest)
+        Only a nice below 0, which operators alone may give, is taken off again: it would lift the job over others.
+        """
+        rung = UNLABELLED if level == UNLABELLED else level * self.step + self.room
+        return max(-HIGHEST_SITE_FACTOR, rung + min(0, nice))
+
+    def level(self, priority: int, nice: int, standing: int) -> int:
+        """The rung that a job was put on.
+
+        Args:
+            priority: the job's priority.
+            nice: its nice.
+            standing: the level that is known to have been written, for a priority that tells none: that of a held job
+                (0), and the lowest of all, below which no nice takes a job.
+        """
+        if priority < _LOWEST_PRIORITY or (priority == _LOWEST_PRIORITY and nice > 0):
+            return standing
+        return min(max(0, priority + max(0, nice)) // self.step, self.highest)

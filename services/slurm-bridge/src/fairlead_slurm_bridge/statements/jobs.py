@@ -31,6 +31,8 @@ _NOT_ELIGIBLE = {
     "JobHeldAdmin": "held by an administrator",
     "JobArrayTaskLimit": "its array runs as many tasks at once as it may",
     "Reservation": "waits for its reservation",
+    "PartitionTimeLimit": "asks for more time than its partition gives",
+    "PartitionNodeLimit": "asks for more or fewer nodes than its partition gives",
 }
 """Slurm's reasons for which a job may not start whatever stands before it, in words."""
 _HOLDERS = {
@@ -55,13 +57,17 @@ class TranslationFacts(msgspec.Struct, frozen=True, kw_only=True):
     qos_classes: Mapping[str, str]
 
 
-def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts) -> JobState:
+def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int = UNLABELLED) -> JobState:
     """The job's statement, before any jobs trade places.
+
+    A held job keeps its SiteFactor, and has it again the moment that its user releases it: so its level is stated, too,
+    and taken away.
 
     Args:
         job: the job as slurmctld has it.
         since: instant at which the job was first submitted.
         facts: facts about the cluster.
+        written: the level that was written to it last, as far as that is known.
     """
     phase = phase_of(job)
     origin = submission_mark(job.comment)
@@ -78,7 +84,7 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts) -> JobState:
         phase=phase,
         submitted=since,
         queue_time=job.submitted,
-        level=facts.ladder.level(job.priority) if phase is Phase.WAITING else UNLABELLED,
+        level=facts.ladder.level(job.priority, job.nice, written) if waits else UNLABELLED,
         pods=max(1, job.nodes),
         requested_class=facts.qos_classes.get(job.qos),
         started=None if waits else job.started,
@@ -89,24 +95,27 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts) -> JobState:
         submission=None if origin is None else origin.submission,
         traceparent=None if origin is None else origin.traceparent,
         labels={"name": job.name, "user": job.user, "qos": job.qos},
-        said="" if not waits or job.reason in _ORDINARY_REASONS else job.reason,
+        said=_said(job, facts.ladder) if waits else "",
         held_by=_held_by(job) if phase is Phase.HELD else "",
         holder=_holder(job) if phase is Phase.HELD else None,
         queues=tuple(job.partitions) if waits and len(job.partitions) > 1 else (),
     )
 
 
-def rest_of(rest: ArrayRemainder, since: Micros, facts: TranslationFacts) -> JobState:
+def rest_of(
+    rest: ArrayRemainder, since: Micros, facts: TranslationFacts, written: int = UNLABELLED
+) -> JobState:
     """The statement of an array's waiting remainder: each task of its window is a job to others, by contract.
 
     Args:
         rest: tasks of the array that share a record.
         since: instant at which the array was first submitted.
         facts: facts about the cluster.
+        written: the level that was written to it last, as far as that is known.
     """
     first = rest.first
     return msgspec.structs.replace(
-        state_of(first, since, facts),
+        state_of(first, since, facts, written),
         id=str(first.array),
         uid=array_uid(facts.cluster, first, since),
         array=JobArray(tasks=rest.tasks, window=[job.task or 0 for job in rest.window]),
@@ -134,6 +143,14 @@ def uid_of(cluster: str, job: SlurmJob, since: Micros) -> str:
 def array_uid(cluster: str, job: SlurmJob, since: Micros) -> str:
     """The uid of a job, or of the array that a task is of."""
     return f"{cluster}-{job.array:010d}-{since}"
+
+
+def _said(job: SlurmJob, ladder: Ladder) -> str:
+    """The reason that Slurm tells; and what only its users' own nice does, where that outweighs the job's level."""
+    reasons = [] if job.reason in _ORDINARY_REASONS else [job.reason]
+    if job.nice > ladder.room:
+        reasons.append(f"its nice of {job.nice} puts it behind others: up to {ladder.room} would not")
+    return "; ".join(reasons)
 
 
 def _holder(job: SlurmJob) -> JobHolder | None:

@@ -23,8 +23,17 @@ from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen, FirstSeenChanges
-from fairlead_slurm_bridge.statements.jobs import NO_EPOCH, UNSTAMPED, TranslationFacts, rest_of, state_of
+from fairlead_slurm_bridge.statements.jobs import (
+    NO_EPOCH,
+    UNSTAMPED,
+    TranslationFacts,
+    rest_of,
+    state_of,
+    uid_of,
+)
+from fairlead_slurm_bridge.statements.limits import UserLimits
 from fairlead_slurm_bridge.statements.partition_pools import Naming, partition_pools
+from fairlead_slurm_bridge.statements.pool_backlogs import PoolBacklogs
 from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, instants_by_nice
 from fairlead_slurm_bridge.statements.windows import ArrayRemainder, WindowedJobs, positioned
 
@@ -88,6 +97,10 @@ class StatedView:
         self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
         """Remainders of arrays, by array."""
         self._context: SlurmContext | None = None
+        self._backlogs = PoolBacklogs(())
+        self._limits = UserLimits()
+        self._niced = False
+        """Whether a waiting job had a nice: it sorts jobs of one level from then on, beside what Slurm says of ties."""
         self.phases: Counter[Phase] = Counter()
         """Number of stated jobs, by phase."""
 
@@ -108,15 +121,51 @@ class StatedView:
         context = self._known()
         remembered = self._first_seen.take(jobs)
         self._translate(positioned(jobs, self._array_window), context)
-        rests = [state for _, state in self._rests.values()]
-        alone = [state for job, state in self._jobs.values() if not self._is_of_rest(job)]
-        since = instants_by_nice(self._waiting())
-        states = [
-            msgspec.structs.replace(state, submitted=since[state.uid]) if state.uid in since else state
-            for state in (*alone, *rests)
-        ]
+        told = list(self._told())
+        around = self._settle(self._around(context), of_jobs=False) if self._meets_nice(told) else {}
+        states = self._held_back(self._in_turn(told))
         self.phases = Counter(state.phase for state in states)
-        return self._settle(states, of_jobs=True), remembered
+        return around | self._settle(states, of_jobs=True), remembered
+
+    def _told(self) -> Iterator[tuple[SlurmJob, JobState]]:
+        """The jobs that are stated by themselves, and the remainders of arrays, each as one."""
+        yield from (one for one in self._jobs.values() if not self._is_of_rest(one[0]))
+        yield from ((rest.first, state) for rest, state in self._rests.values())
+
+    def _meets_nice(self, told: Iterable[tuple[SlurmJob, JobState]]) -> bool:
+        """Whether this is the first reading in which a waiting job has a nice."""
+        if self._niced:
+            return False
+        self._niced = any(job.nice and state.phase is Phase.WAITING for job, state in told)
+        return self._niced
+
+    def _in_turn(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[tuple[SlurmJob, JobState]]:
+        """The jobs in the partitions that they are ranked in, with the instants that count for them."""
+        spanning = {state.uid for _, state in told if state.queues and self._backlogs.spans(state)}
+        if spanning:
+            self._backlogs.count(state for _, state in told)
+        ranked = [(job, self._ranked(state) if state.uid in spanning else state) for job, state in told]
+        since = instants_by_nice(_turns(ranked))
+        return [
+            (job, msgspec.structs.replace(state, submitted=since[state.uid]) if state.uid in since else state)
+            for job, state in ranked
+        ]
+
+    def _ranked(self, state: JobState) -> JobState:
+        before = self._stated.get(subject_of(state))
+        queues = self._backlogs.ranked_first(state, before.queue if isinstance(before, JobState) else None)
+        return msgspec.structs.replace(state, queue=queues[0], queues=queues)
+
+    def _held_back(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[JobState]:
+        """The statements, those without a position whose turn a limit of Slurm's holds up."""
+        waiting = [one for one in told if one[1].phase is Phase.WAITING]
+        reasons = self._limits.held_back(waiting)
+        return [
+            msgspec.structs.replace(state, phase=Phase.HELD, held_by=reasons[state.uid])
+            if state.uid in reasons
+            else state
+            for _, state in told
+        ]
 
     def levelled(self, job: str, level: int) -> Statements:
         """Take in a level that was written just now; returns changed statements."""
@@ -154,7 +203,9 @@ class StatedView:
 
     def _lift(self, job: SlurmJob, state: JobState, level: int) -> None:
         ladder = self._known().ladder
-        lifted = msgspec.structs.replace(job, priority=level * ladder.step + job.priority % ladder.step)
+        moved = ladder.site_factor(level, job.nice) - ladder.site_factor(state.level, job.nice)
+        # A held job has no priority; and as read it may have one that its nice has cut off.
+        lifted = msgspec.structs.replace(job, priority=max(1, job.priority + moved) if job.priority else 0)
         self._jobs[job.id] = lifted, msgspec.structs.replace(state, level=level)
 
     # --- what is asked
@@ -205,7 +256,9 @@ class StatedView:
         before = self._jobs.get(job.id)
         if before is not None and before[0] == job:
             return before
-        return job, state_of(job, self._first_seen.since(job), facts)
+        since = self._first_seen.since(job)
+        same = before is not None and before[1].uid == uid_of(facts.cluster, job, since)
+        return job, state_of(job, since, facts, before[1].level if before and same else UNLABELLED)
 
     def _translated_rest(
         self, rest: ArrayRemainder, facts: TranslationFacts
@@ -220,16 +273,9 @@ class StatedView:
         rest = self._rests.get(job.array)
         return rest is not None and job.number == rest[0].first.number
 
-    def _waiting(self) -> Iterator[WaitingTurn]:
-        """The jobs that may trade places: single ones, and arrays as one."""
-        alone = (one for one in self._jobs.values() if not self._is_of_rest(one[0]))
-        for job, state in (*alone, *((rest.first, state) for rest, state in self._rests.values())):
-            if state.phase is Phase.WAITING:
-                group = (state.scope, state.queue, state.requested_class)
-                yield WaitingTurn(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
-
     def _around(self, known: SlurmContext) -> list[State]:
         found = partition_pools(known.partitions, known.nodes, self._naming)
+        self._backlogs = PoolBacklogs(found)
         pool_of = {partition: pool.name for pool in found for partition in pool.partitions}
         stamp = {"cluster": self._cluster, "epoch": NO_EPOCH, "rev": UNSTAMPED}
         states: list[State] = [
@@ -246,7 +292,7 @@ class StatedView:
             PoolState(**stamp, name=pool.name, capacity=pool.capacity)  # type: ignore[arg-type] # as above
             for pool in found
         ]
-        able = _capabilities(known.settings)
+        able = _capabilities(known.settings, niced=self._niced)
         for partition in known.partitions:
             states.append(
                 QueueState(
@@ -286,13 +332,21 @@ class StatedView:
         return changed
 
 
+def _turns(told: Iterable[tuple[SlurmJob, JobState]]) -> Iterator[WaitingTurn]:
+    """The jobs that may trade places: single ones, and arrays as one."""
+    for job, state in told:
+        if state.phase is Phase.WAITING:
+            group = (state.scope, state.queue, state.requested_class)
+            yield WaitingTurn(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
+
+
 def _leaves(accounts: Sequence[SlurmAccount]) -> list[str]:
     parents = {account.parent for account in accounts}
     return [account.name for account in accounts if account.name not in parents]
 
 
-def _capabilities(settings: SlurmSettings) -> Capabilities:
-    """The capabilities of a slurmctld with these settings. Where Slurm's own factors count, they sort what is equal: no tie can be told."""
-    if not settings.own_priority:
+def _capabilities(settings: SlurmSettings, *, niced: bool) -> Capabilities:
+    """The capabilities of a slurmctld with these settings. Where Slurm's own factors count, or a nice does, they sort what is equal: no tie can be told."""
+    if not settings.own_priority and not niced:
         return SLURM
     return msgspec.structs.replace(SLURM, ties=TieRule.CHANCE)

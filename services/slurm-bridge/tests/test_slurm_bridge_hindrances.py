@@ -1,0 +1,197 @@
+"""Jobs that Slurm does not start whatever comes free: limits, holds, their users' nice, and partitions of several pools."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from fairlead_contracts.frontend.capabilities import TieRule
+from fairlead_contracts.messages.state import JobState, Phase, QueueState
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.ladder import Ladder
+from fairlead_slurm_bridge.statements.first_seen import FirstSeen
+from fairlead_slurm_bridge.statements.partition_pools import Naming
+from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
+from fairlead_testkit.inputs.slurm_builders import (
+    GPU,
+    NOON,
+    SECOND,
+    a_node,
+    a_partition,
+    a_slurm_job,
+    some_accounts,
+    some_settings,
+)
+
+LADDER = Ladder.over(3000)
+LIMIT = "AssocMaxJobsLimit"
+READINGS = 10
+"""Readings for which a limit counts after Slurm told it last."""
+
+
+@pytest.fixture
+def view() -> StatedView:
+    """A view of a cluster with a partition of three nodes, and one of a node of its own."""
+    found = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
+    nodes = [*(a_node(f"n{number}", "gpu") for number in (1, 2, 3)), a_node("n4", "debug")]
+    partitions = [a_partition("gpu", is_default=True), a_partition("debug")]
+    settings = some_settings()
+    found.take_context(
+        SlurmContext(nodes=nodes, partitions=partitions, accounts=some_accounts(), settings=settings)
+    )
+    return found
+
+
+def read(view: StatedView, jobs: Sequence[SlurmJob]) -> dict[str, JobState]:
+    """The changed statements about jobs after a reading, by id."""
+    stated = view.read(jobs)[0].values()
+    return {state.id: state for state in stated if isinstance(state, JobState)}
+
+
+def of_one_user(count: int, reason: str, **changes: object) -> list[SlurmJob]:
+    return [
+        a_slurm_job(str(number), reason=reason, submitted=NOON + number * SECOND, **changes)
+        for number in range(1, count + 1)
+    ]
+
+
+def positioned(states: dict[str, JobState]) -> set[str]:
+    return {name for name, state in states.items() if state.phase is Phase.WAITING}
+
+
+# --- limits
+
+
+def test_one_job_stands_for_all_that_wait_for_the_same_limit(view: StatedView) -> None:
+    others = [a_slurm_job("8", user="bob", reason="Priority"), a_slurm_job("9", account="speech", user="eve")]
+    found = read(view, [*of_one_user(4, LIMIT), *others])
+    assert positioned(found) == {"1", "8", "9"}
+    assert found["2"].held_by == (
+        "a limit of its user's in Slurm is reached (AssocMaxJobsLimit), and job 1 comes first"
+    )
+    assert found["1"].said == LIMIT
+
+
+def test_jobs_that_slurm_did_not_come_to_wait_for_the_limit_too(view: StatedView) -> None:
+    """Slurm says a limit of a job only when it comes to it: of those far behind it says that others come first."""
+    jobs = [*of_one_user(1, LIMIT), *of_one_user(4, "Priority")[1:]]
+    assert positioned(read(view, jobs)) == {"1"}
+
+
+def test_who_asks_for_less_may_fit_below_the_limit(view: StatedView) -> None:
+    small = {"cpu": 1000, "gres/gpu": 0}
+    jobs = [
+        *of_one_user(3, "AssocGrpGRES", time_limit=60 * SECOND),
+        a_slurm_job("7", resources=small, time_limit=60 * SECOND),
+        a_slurm_job("8", time_limit=30 * SECOND),
+    ]
+    assert positioned(read(view, jobs)) == {"1", "7", "8"}
+
+
+def test_the_next_one_stands_for_the_rest_once_the_first_runs_and_the_limit_ends_by_silence(
+    view: StatedView,
+) -> None:
+    first, *rest = of_one_user(4, LIMIT)
+    read(view, [first, *rest])
+    started = msgspec.structs.replace(first, state="RUNNING", started=NOON)
+    ordinary = [msgspec.structs.replace(job, reason="Priority") for job in rest]
+    assert positioned(read(view, [started, *ordinary])) == {"2"}
+    for _ in range(READINGS - 2):
+        assert not read(view, [started, *ordinary])
+    assert positioned(read(view, [started, *ordinary])) == {"3", "4"}
+
+
+def test_who_asks_for_more_than_one_job_may_have_has_no_position(view: StatedView) -> None:
+    large = a_slurm_job("1", reason="QOSMaxGRESPerJob", resources={"gres/gpu": 24_000})
+    found = read(view, [large, *of_one_user(3, "Priority")[1:]])
+    assert positioned(found) == {"2", "3"}
+    assert found["1"].held_by == "asks for more than a limit in Slurm lets one job have (QOSMaxGRESPerJob)"
+
+
+def test_what_is_left_of_an_array_waits_for_a_limit_as_one(view: StatedView) -> None:
+    tasks = [a_slurm_job(f"7_{task}", reason=LIMIT, number=7, submitted=NOON + SECOND) for task in range(20)]
+    found = read(view, [a_slurm_job("3", reason=LIMIT), *tasks])
+    assert positioned(found) == {"3"}
+    assert found["7"].phase is Phase.HELD
+
+
+@pytest.mark.parametrize("reason", ["PartitionTimeLimit", "PartitionNodeLimit"])
+def test_what_its_partition_never_starts_has_no_position(view: StatedView, reason: str) -> None:
+    found = read(view, of_one_user(2, reason))
+    assert positioned(found) == set()
+    assert "than its partition gives" in found["1"].held_by
+    assert positioned(read(view, of_one_user(2, "Priority"))) == {"1", "2"}
+
+
+# --- holds and nice
+
+
+def test_a_held_job_s_level_is_stated_until_it_is_taken_away(view: StatedView) -> None:
+    """Its SiteFactor stands, and counts again the moment that its user releases it."""
+    job = a_slurm_job("1", priority=LADDER.site_factor(7, 0) + 66)
+    assert read(view, [job])["1"].level == 7
+    held = msgspec.structs.replace(job, priority=0, reason="JobHeldUser")
+    state = read(view, [held])["1"]
+    assert (state.phase, state.level) == (Phase.HELD, 7)
+    assert view.waiting("1", state.uid) == held
+    view.levelled("1", 0)
+    assert not read(view, [held])
+    assert read(view, [a_slurm_job("1", priority=66)])["1"].level == 0
+
+
+def test_a_nice_beyond_all_measure_changes_no_level_and_is_told(view: StatedView) -> None:
+    read(view, [a_slurm_job("1", priority=66)])
+    view.levelled("1", 7)
+    state = read(view, [a_slurm_job("1", priority=1, nice=10**9)])["1"]
+    assert (state.level, state.said) == (
+        7,
+        f"its nice of 1000000000 puts it behind others: up to {LADDER.room} would not",
+    )
+    assert read(view, [a_slurm_job("1", priority=LADDER.site_factor(7, 0))])["1"].level == 7
+
+
+def test_a_nice_sorts_within_a_level_so_ties_are_told_no_more() -> None:
+    bare = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
+    settings = msgspec.structs.replace(some_settings(), weights={})
+    bare.take_context(
+        SlurmContext(
+            nodes=[a_node("n1", "gpu")],
+            partitions=[a_partition("gpu")],
+            accounts=some_accounts(),
+            settings=settings,
+        )
+    )
+    assert not [one for one in bare.read([a_slurm_job("1")])[0].values() if isinstance(one, QueueState)]
+    stated = bare.read([a_slurm_job("1", nice=3)])[0].values()
+    assert [one.able.ties for one in stated if isinstance(one, QueueState)] == [TieRule.CHANCE]
+
+
+# --- partitions of several pools
+
+
+def backlog(partition: str, account: str, first: int, count: int = 12) -> list[SlurmJob]:
+    return [
+        a_slurm_job(str(first + number), account=account, partitions=(partition,)) for number in range(count)
+    ]
+
+
+def test_who_lists_partitions_of_two_pools_is_ranked_where_others_wait_for_more(view: StatedView) -> None:
+    """An account alone in a small pool would have a high level there, and with it pass the queue of the large one."""
+    both = a_slurm_job("1", partitions=("debug", "gpu"))
+    alone = [both, *backlog("debug", "vision", 100, count=40)]
+    assert read(view, alone)["1"].queue == "debug", "nobody else waits anywhere"
+    found = read(view, [*alone, *backlog("gpu", "speech", 200)])
+    assert (found["1"].queue, found["1"].queues) == ("gpu", ("gpu", "debug"))
+
+
+def test_a_job_changes_its_pool_only_where_another_is_clearly_fuller(view: StatedView) -> None:
+    both = a_slurm_job("1", partitions=("debug", "gpu"))
+    queued = [*backlog("gpu", "speech", 200), *backlog("debug", "speech", 300, count=4)]
+    assert read(view, [both, *queued])["1"].queue == "debug"
+    assert not read(view, [both, *queued, *backlog("gpu", "speech", 400, count=2)]).keys() & {"1"}
+    assert read(view, [both, *queued, *backlog("gpu", "speech", 400, count=6)])["1"].queue == "gpu"
+
+
+def test_partitions_of_one_pool_stay_as_listed(view: StatedView) -> None:
+    both = a_slurm_job("1", partitions=("gpu",))
+    assert read(view, [both, *backlog("debug", "speech", 200)])["1"].queues == ()
