@@ -52,10 +52,6 @@ class Carriers:
         """The number of jobs that are said to be carried out."""
         return len(self._by_carried)
 
-    def __iter__(self) -> Iterator[str]:
-        """The uids of all jobs that carry out another."""
-        return (uid for uids in self._by_carried.values() for uid in uids)
-
     def of(self, uid: str | None) -> list[str]:
         """The uids of the jobs that carry out this one."""
         return sorted(self._by_carried.get(uid, ())) if uid is not None else []

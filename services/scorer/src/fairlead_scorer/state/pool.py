@@ -4,7 +4,6 @@ Pure: facts in, order out. A pool holds all its tenants, whoever owns their shar
 nobody asks for is not sorted, and a shard that changes hands needs no state to be moved.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -53,7 +52,6 @@ class ScoredPool:
         self._facts = PoolFacts(self._rules)
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[JobQueue, int]] = [{} for _ in range(rulebook.document.shards)]
-        self._use: Counter[str] = Counter()
         self._usage = _Usage(self._rules, shape) if self._rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
         """Past use; None where only running jobs count."""
@@ -84,11 +82,6 @@ class ScoredPool:
             saturated=sorted(self._rules.saturated),
             past=0 if self.past is None else self.past[shard].now,
         )
-
-    @property
-    def use(self) -> Mapping[str, int]:
-        """Base units that running jobs take."""
-        return self._use
 
     @property
     def policy(self) -> int:
@@ -191,9 +184,6 @@ class ScoredPool:
         _add(self._tenants[shard], job.tenant, step)
         if isinstance(job, WaitingJob):
             _add(self._queued[shard], job.queue, step)
-        else:
-            for resource, amount in job.demand.items():
-                self._use[resource] += step * amount
 
     def tenants_of(self, shard: int) -> list[str]:
         """The shard's tenants that wait or run, or did of late, by name."""
