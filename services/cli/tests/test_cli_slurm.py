@@ -78,6 +78,12 @@ def changed(**changes: object) -> SlurmSurvey:
             "FairShare 2000000",
         ),
         ({"weights": {"Age": 1_500_000}}, "priority-weights", ERROR, "room for 213 levels"),
+        (
+            {"priority_flags": ("NO_NORMAL_QOS", "FAIR_TREE")},
+            "priority-flags",
+            ERROR,
+            "PriorityFlags has NO_NORMAL_QOS.",
+        ),
         ({"administration": "None"}, "rights", ERROR, "fairlead has AdminLevel None"),
         ({"administration": ""}, "rights", ERROR, "not known to accounting"),
         ({"administration": "", "has_accounting": False}, "rights", ERROR, "there is no slurmdbd"),

@@ -88,6 +88,8 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     priority_type: str
     weights: dict[str, int]
     """PriorityWeight* that are not 0, by what follows that word, as `Age`; resources as `TRES/cpu`."""
+    priority_flags: tuple[str, ...] = ()
+    """PriorityFlags, in words."""
     preempt_type: str
     slurm_user: str
     """The Unix user whom slurmctld runs as, who may do everything, as root may."""
@@ -169,6 +171,7 @@ def settings(text: str) -> SlurmSettings:
         version=found.get("SLURM_VERSION", ""),
         priority_type=found.get("PriorityType", ""),
         weights=_weights(found),
+        priority_flags=_named(found.get("PriorityFlags", "")),
         preempt_type=found.get("PreemptType", ""),
         slurm_user=found.get("SlurmUser", "").partition("(")[0],
         scheduler_type=found.get("SchedulerType", ""),

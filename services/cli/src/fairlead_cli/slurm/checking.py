@@ -6,7 +6,7 @@ Defaults are those of slurm.conf(5), the same from 22.05 to 25.11.
 import re
 from collections.abc import Callable, Iterator
 
-from fairlead_cli.client.phrases import counted
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, Severity, error, info, warning
 from fairlead_cli.slurm.pod_hooks import has_hooks, pod_hooks
 from fairlead_cli.slurm.survey import SlurmSurvey
@@ -16,6 +16,8 @@ FEWEST_LEVELS = 1000
 """Levels that there should be room for: some dozens stand at a time, spread so that new ones find room between."""
 OLDEST_TRIED = (22, 5)
 _MULTIFACTOR = "priority/multifactor"
+_NOT_NORMALIZED = "NO_NORMAL"
+"""The beginning of flags by which a factor is not divided by the most that it can be (slurm.conf)."""
 _OPERATORS = ("operator", "administrator")
 _BACKFILL_DEPTH, _SCHEDULING_DEPTH = 500, 100
 _BACKFILL_SECONDS, _SCHEDULING_SECONDS = 30, 60
@@ -59,6 +61,19 @@ def _weights(survey: SlurmSurvey) -> Iterator[Finding]:
             why="A level has to be worth more than all of Slurm's own factors together, and a SiteFactor has 31 bits:"
             f" there is room for {counted(levels, 'level')}, and {FEWEST_LEVELS} are needed.",
             mend="Divide all PriorityWeight* by the same number, so that they add up to less than a million: their order stays.",
+        )
+
+
+def _flags(survey: SlurmSurvey) -> Iterator[Finding]:
+    raw = [flag for flag in survey.settings.priority_flags if flag.startswith(_NOT_NORMALIZED)]
+    if raw:
+        yield error(
+            "priority-flags",
+            "slurm.conf/PriorityFlags",
+            f"PriorityFlags has {listed(raw)}.",
+            why="So a factor may come to more than its weight, and Slurm's own factors to more than a level is worth: "
+            "they lift jobs over others' levels.",
+            mend="Take it out of PriorityFlags   # then restart slurmctld",
         )
 
 
@@ -256,6 +271,7 @@ def _how_asked(survey: SlurmSurvey) -> str:
 _CHECKS: tuple[tuple[str, SlurmCheck, Callable[[SlurmSurvey], str]], ...] = (
     ("priority-type", _priority_type, lambda survey: survey.settings.priority_type),
     ("priority-weights", _weights, _own_factors),
+    ("priority-flags", _flags, lambda _: "each of Slurm's own factors comes to its weight at most"),
     ("rights", _rights, lambda survey: f"{survey.user} may write levels"),
     ("version", _version, lambda survey: f"Slurm {survey.settings.version}"),
     ("preemption", _preemption, lambda _: "no job stops another"),
