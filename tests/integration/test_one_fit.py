@@ -1,4 +1,7 @@
-"""Doctor, checker and the gate of slurm-bridge say the same of the same pods and nodes: whether there is room at all."""
+"""Doctor, checker, the gate of slurm-bridge and `explain` say the same of the same pods and nodes: whether there is room.
+
+`explain` knows less: neither taints that are tolerated nor required affinity, nor cards that nobody registers.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,16 +22,20 @@ from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.observed import observed_node
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.queues import ClusterQueue, LocalQueue, ResourceFlavor
-from fairlead_kube.kinds.workloads import Workload
+from fairlead_kube.kinds.workloads import Workload, WorkloadStatus
 from fairlead_kube.reflector import Key
+from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.fit.observed import ready_node
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.requests import AskError
 from fairlead_slurm_bridge.gate import kube_facts
 from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom
+from fairlead_testkit.inputs.builders import a_job
 from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.kubelab import KubeObject, things
+from fairlead_watcher.objects.workload_facts import WorkloadFacts, workload_facts
+from fairlead_watcher.statements import pools
 
 GPU, MEMORY, CORES, PERCENT = (f"nvidia.com/gpu{rest}" for rest in ("", "mem", "cores", "mem-percentage"))
 SLICE = "nvidia.com/mig-1g.5gb"
@@ -115,6 +122,15 @@ def by_gate(pod: KubeObject, nodes: Sequence[Node], zone: str | None) -> bool:
     return not isinstance(capacity.reserve(Key("a", "pod"), asked), NoRoom)
 
 
+def by_explain(pod_sets: Sequence[tuple[int, KubeObject]], nodes: Sequence[Node]) -> bool:
+    """Whether `explain` tells that the gang never fits, by what the watcher states of it and of the nodes."""
+    waiting = msgspec.structs.replace(workload(pod_sets), status=WorkloadStatus())
+    facts = workload_facts(waiting)
+    assert isinstance(facts, WorkloadFacts)
+    job = a_job(demand=facts.demand, pods=facts.pods, shapes=tuple(facts.shapes))
+    return bool(StatedNodes().outgrown(job, [pools.node("c1", node) for node in nodes]))
+
+
 def workload(pod_sets: Sequence[tuple[int, KubeObject]]) -> Workload:
     sets = [
         {"name": f"set-{at}", "count": count, "template": pod} for at, (count, pod) in enumerate(pod_sets)
@@ -145,6 +161,7 @@ NODES = st.builds(
     st.sampled_from(["x", "y"]),
     st.sampled_from([[], [TAINT]]),
 )  # fmt: skip
+PLAIN_NODES = NODES.map(lambda node: {**node, "taints": []})
 CONTAINERS = st.sampled_from([
     {"cpu": 1},
     {"cpu": 9},
@@ -159,10 +176,14 @@ CONTAINERS = st.sampled_from([
     {GPU: 2, PERCENT: 50},
     {GPU: 1, PERCENT: 150},
 ])  # fmt: skip
-PODS = st.builds(
-    lambda containers, model, more: a_pod(*containers, annotations={USE_MODEL: model} if model else {}, **more),
+PLAIN_PODS = st.builds(
+    lambda containers, model: a_pod(*containers, annotations={USE_MODEL: model} if model else {}),
     st.lists(CONTAINERS, min_size=1, max_size=2),
     st.sampled_from([None, None, "A30", "H100"]),
+)
+PODS = st.builds(
+    lambda pod, more: {**pod, "spec": pod["spec"] | more},
+    PLAIN_PODS,
     st.sampled_from([
         {},
         {},
@@ -175,9 +196,10 @@ ZONES = st.sampled_from([None, "x", "z"])
 
 
 def agreed(pod_sets: Sequence[tuple[int, KubeObject]], nodes: Sequence[Node], zone: str | None) -> bool:
-    """Whether there is room, as all three say; what is not proven is let through by all that ask for a proof."""
+    """Whether there is room, as all say; what is not proven is let through by all that ask for a proof."""
     never, answer = by_doctor(pod_sets, nodes, zone), by_checker(pod_sets, nodes, zone)
     assert never is not answer.fits, answer.why
+    assert never or not by_explain(pod_sets, nodes), "explain knows less, and tells nothing that is not so"
     if [count for count, _ in pod_sets] == [1]:
         room = by_gate(pod_sets[0][1], nodes, zone)
         assert room == (answer.fits and not answer.why.startswith(NO_PROOF)), answer.why
@@ -186,7 +208,7 @@ def agreed(pod_sets: Sequence[tuple[int, KubeObject]], nodes: Sequence[Node], zo
 
 @settings(max_examples=cases(4), deadline=None)
 @given(nodes=st.lists(NODES, min_size=1, max_size=3), pod=PODS, zone=ZONES)
-def test_all_three_agree_on_a_pod(nodes: list[KubeObject], pod: KubeObject, zone: str | None) -> None:
+def test_all_agree_on_a_pod(nodes: list[KubeObject], pod: KubeObject, zone: str | None) -> None:
     agreed([(1, pod)], [described(*one) for one in enumerate(nodes)], zone)
 
 
@@ -200,6 +222,20 @@ def test_doctor_and_checker_agree_on_a_gang(
     nodes: list[KubeObject], pod_sets: list[tuple[int, KubeObject]], zone: str | None
 ) -> None:
     agreed(pod_sets, [described(*one) for one in enumerate(nodes)], zone)
+
+
+@settings(max_examples=cases(2), deadline=None)
+@given(
+    nodes=st.lists(PLAIN_NODES, min_size=1, max_size=3),
+    pod_sets=st.lists(st.tuples(st.integers(1, 3), PLAIN_PODS), min_size=1, max_size=2),
+)
+def test_doctor_and_explain_agree_where_both_know_all(
+    nodes: list[KubeObject], pod_sets: list[tuple[int, KubeObject]]
+) -> None:
+    if not any(node["cards"] for node in nodes):
+        nodes = [*nodes, a_node({}, [(1, "T4")])]
+    found = [described(*one) for one in enumerate(nodes)]
+    assert by_explain(pod_sets, found) == by_doctor(pod_sets, found, None)
 
 
 UNDER_HAMI, PLAIN = a_node({GPU: 10}, [(24576, "NVIDIA-A30")]), a_node({GPU: 8})
@@ -242,5 +278,5 @@ UNDER_HAMI, PLAIN = a_node({GPU: 10}, [(24576, "NVIDIA-A30")]), a_node({GPU: 8})
         "an amount that cannot be read",
     ],
 )
-def test_all_three_agree(nodes: list[KubeObject], pod: KubeObject, fits: bool) -> None:
+def test_all_agree(nodes: list[KubeObject], pod: KubeObject, fits: bool) -> None:
     assert agreed([(1, pod)], [described(*one) for one in enumerate(nodes)], None) is fits

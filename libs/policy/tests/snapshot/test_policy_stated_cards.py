@@ -119,6 +119,9 @@ def test_what_is_not_known_of_cards_is_nobodys_fault() -> None:
     assert StatedNodes().outgrown(whole, [node("n1", card("a")), unreadable]) != (), (
         "HAMi has no card of it either"
     )
+    assert (
+        StatedNodes().outgrown(whole, [unreadable, msgspec.structs.replace(unreadable, name="n2")]) == ()
+    ), "a HAMi that is newer than we are"
 
 
 def test_an_ask_that_hami_refuses_never_runs_and_harms_nobody() -> None:

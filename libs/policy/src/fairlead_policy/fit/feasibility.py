@@ -13,10 +13,9 @@ from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU, VGPUS
 from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_contracts.messages.state import JobShape, JobState, NodeState
 from fairlead_policy.fit.card_table import CardTable
-from fairlead_policy.fit.observed import pod_shape
-from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.observed import fit_question
 from fairlead_policy.fit.results import Unfit
-from fairlead_policy.fit.shapes import FitNode, Gang
+from fairlead_policy.fit.shapes import FitNode
 from fairlead_policy.fit.unschedulable import UnschedulableReason, ask_refused
 from fairlead_policy.hami.requests import AskError
 
@@ -77,19 +76,20 @@ class StatedNodes:
         self, job: JobState, nodes: Sequence[NodeState], known: "Mapping[str, _Translated]", *, empty: bool
     ) -> tuple[UnschedulableReason, ...]:
         shapes = job.shapes or _even_shapes(job)
-        if not shapes or not nodes:
+        if not shapes or not nodes or _asks_for_unknown_cards(shapes, nodes):
             return ()
-        with_cards = _goes_by_cards(shapes, nodes)
-        if not empty and not with_cards:
-            return ()
+        here = (known[node.name] for node in nodes)
         try:
-            gang = Gang(shapes=tuple(pod_shape(_observed(shape), by_cards=with_cards) for shape in shapes))
+            question = fit_question(
+                tuple(map(_observed, shapes)), (one.empty if empty else one.held for one in here)
+            )
         except AskError as error:
             return (ask_refused(error),)
         except FieldError:
             return ()  # a quantity that no cluster has: its watcher objects to it on the job itself
-        here = [known[node.name] for node in nodes]
-        found = place(gang, [one.empty if empty else one.held for one in here], table=self._tables[empty])
+        if not empty and not question.by_cards:
+            return ()
+        found = question.answer(table=self._tables[empty])
         return found.reasons if isinstance(found, Unfit) and found.exact else ()
 
 
@@ -103,34 +103,31 @@ class _Translated:
 
     def __init__(self, stated: NodeState) -> None:
         self.stated = stated
+        has = dict(stated.allocatable)
+        if stated.cards_refused:  # HAMi's tokens: they tell of no card, and of several for one card
+            has.pop(VGPUS, None)
         self.held = FitNode(
             name=stated.name,
-            free=stated.allocatable,
-            allocatable=stated.allocatable,
+            free=has,
+            allocatable=has,
             labels=stated.labels,
             cards=tuple(stated.cards),
         )
         self.empty = self.held.emptied()
 
 
-def _goes_by_cards(shapes: Iterable[JobShape], nodes: Sequence[NodeState]) -> bool:
-    """Whether the pods can run only on cards that nodes register.
+def _asks_for_unknown_cards(shapes: Iterable[JobShape], nodes: Sequence[NodeState]) -> bool:
+    """Whether pods ask for cards of which nothing is known.
 
-    Pods that ask for parts of cards do. For whole cards nodes will do that HAMi has nothing to do with, if there are
-    some. An older watcher states parts summed up over containers: of these nothing is known.
+    Nodes whose register cannot be read tell of none, and older watchers of no node's; these state parts summed up over
+    containers, too.
     """
-    asking = [
-        shape for shape in shapes if shape.card_asks or any(shape.demand.get(n) for n in CARD_RESOURCES)
-    ]
-    if not asking or not any(node.cards for node in nodes):
-        return False
-    if any(not shape.card_asks and any(shape.demand.get(name) for name in PER_VGPU) for shape in asking):
-        return False
-    without_hami = any(
-        node.allocatable.get(VGPUS) and not node.cards and not node.cards_refused for node in nodes
-    )
-    parts = all(any(ask.get(name) for ask in shape.card_asks for name in PER_VGPU) for shape in asking)
-    return parts or not without_hami
+    asking = [ask for shape in shapes for ask in (shape.card_asks or [shape.demand])]
+    parts = any(ask.get(name) for ask in asking for name in PER_VGPU)
+    if not any(node.cards for node in nodes):
+        refused = any(node.cards_refused for node in nodes)
+        return parts or (refused and any(ask.get(VGPUS) for ask in asking))
+    return any(not shape.card_asks and any(map(shape.demand.get, PER_VGPU)) for shape in shapes)
 
 
 def _even_shapes(job: JobState) -> list[JobShape]:
@@ -142,14 +139,12 @@ def _even_shapes(job: JobState) -> list[JobShape]:
 
 
 def _observed(shape: JobShape) -> ObservedPods:
-    summed: Mapping[str, int] = {
-        name: shape.demand[name] for name in CARD_RESOURCES if shape.demand.get(name)
-    }
+    whole: Mapping[str, int] = {name: shape.demand[name] for name in CARD_RESOURCES if shape.demand.get(name)}
     return ObservedPods(
         name=shape.name,
         count=shape.pods,
         demand=shape.demand,
-        card_asks=tuple(shape.card_asks or [summed]),
+        card_asks=tuple(shape.card_asks or ([whole] if whole else ())),
         card_annotations=shape.card_annotations,
         selector=shape.selector,
     )

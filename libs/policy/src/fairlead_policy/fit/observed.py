@@ -14,6 +14,7 @@ import msgspec
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
 from fairlead_contracts.frontend.cards import PER_VGPU, VGPUS, Allocation, CardState, with_use
 from fairlead_contracts.frontend.observed import ObservedNode, ObservedPods
+from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.facts import UNSCHEDULABLE
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
@@ -34,16 +35,25 @@ class FitQuestion(msgspec.Struct, frozen=True, kw_only=True):
     provable: bool
     """Whether a place that is not found can be proven not to be there."""
 
+    @property
+    def by_cards(self) -> bool:
+        """Whether cards are looked for one by one."""
+        return any(shape.vgpus for shape in self.gang.shapes)
+
     def among(self, nodes: Iterable[str]) -> "FitQuestion":
         """The same question of some of its nodes, by their names."""
         names = frozenset(nodes)
         return msgspec.structs.replace(self, nodes=tuple(node for node in self.nodes if node.name in names))
 
     def answer(
-        self, strategy: CardStrategy = CardStrategy.BINPACK, *, empty: bool = False
+        self,
+        strategy: CardStrategy = CardStrategy.BINPACK,
+        *,
+        empty: bool = False,
+        table: CardTable | None = None,
     ) -> Placement | Unfit:
         """The places of all pods, or what stands in the way; the arguments as of `place`."""
-        found = place(self.gang, self.nodes, strategy, empty=empty)
+        found = place(self.gang, self.nodes, strategy, empty=empty, table=table)
         if isinstance(found, Unfit) and not self.provable:
             return msgspec.structs.replace(found, exact=False)
         return found
