@@ -280,3 +280,9 @@ UNDER_HAMI, PLAIN = a_node({GPU: 10}, [(24576, "NVIDIA-A30")]), a_node({GPU: 8})
 )
 def test_all_agree(nodes: list[KubeObject], pod: KubeObject, fits: bool) -> None:
     assert agreed([(1, pod)], [described(*one) for one in enumerate(nodes)], None) is fits
+
+
+def test_pods_that_ask_for_too_much_to_be_stated_are_not_taken_for_alike() -> None:
+    odd = {f"example.com/r-{number}": 1 for number in range(600)}
+    nodes = [described(at, a_node({GPU: gpus, **odd})) for at, gpus in enumerate((5, 1))]
+    assert agreed([(1, a_pod({GPU: 5, **odd})), (1, a_pod({GPU: 1, **odd}))], nodes, None)

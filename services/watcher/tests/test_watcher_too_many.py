@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from fairlead_contracts.base.instants import SECOND
-from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_contracts.messages.state import JobShape, JobState, Phase
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.reflector import Key
 from fairlead_testkit.kubelab import KubeObject, things
@@ -47,11 +47,22 @@ def test_what_asks_for_more_resources_than_a_queue_can_have_is_held_with_a_fault
 
 
 @pytest.mark.parametrize("asked", ["resources", "selector", "pod sets"])
-def test_pods_that_ask_for_thousands_that_kueue_does_not_count_are_not_stated_one_by_one(asked: str) -> None:
+def test_what_kueue_does_not_count_of_pods_is_left_out_where_they_ask_for_thousands(asked: str) -> None:
     item = asking_for({"cpu": "2"} | many(1100 if asked == "resources" else 200))
     [one] = item["spec"]["podSets"]
     one["template"]["spec"]["nodeSelector"] = many(1100) if asked == "selector" else {"gpu": "h100"}
     sets = 8 if asked == "pod sets" else 1
     item["spec"]["podSets"] = [one | {"name": f"set-{number}"} for number in range(sets)]
     job = job_of(item, {"cpu": "2"})
-    assert (job.phase, job.demand, job.shapes) == (Phase.WAITING, {"cpu": 2000}, ())
+    assert (job.phase, job.demand) == (Phase.WAITING, {"cpu": 2000})
+    several = tuple(JobShape(name=f"set-{number}", pods=1, demand={"cpu": 2000}) for number in range(8))
+    assert job.shapes == (several if asked == "pod sets" else ())
+
+
+def test_containers_that_ask_for_cards_by_hundreds_are_not_stated_one_by_one() -> None:
+    item = asking_for({"cpu": "2"})
+    [container] = item["spec"]["podSets"][0]["template"]["spec"]["containers"]
+    container["resources"]["limits"] = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1"}
+    item["spec"]["podSets"][0]["template"]["spec"]["containers"] = [container] * 600
+    job = job_of(item, {"cpu": "1200", "nvidia.com/gpu": "600"})
+    assert job.shapes == ()

@@ -16,14 +16,17 @@ _PODS = "pods"
 MOST_ENTRIES = 1024
 """Resources and labels of all kinds of pods of a Workload together. Kueue may be told not to count some, so that whoever
 asks for thousands may still start, and a statement must fit into one message of NATS (1 MiB)."""
+_ALWAYS_STATED = frozenset({"cpu", "memory", *CARD_RESOURCES})
+"""Resources that are stated of pods that ask for more than can be."""
 
 
 def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
-    """Shapes of the pods of a Workload that waits; empty where its demand says it all, or it is unreadable or too much.
+    """Shapes of the pods of a Workload that waits; empty where its demand says it all, or it is unreadable.
 
     So the state of most jobs stays small: only pods of several kinds, selectors, parts of cards, and demands that Kueue
     was told to count otherwise (`resources.transformations`) are stated. Where a pod set may shrink, its fewest pods
-    count.
+    count. Of pods that ask for too much to be stated some is left out: that stands in nobody's way, while pods of several
+    kinds that are taken for alike could seem to fit nowhere.
 
     Args:
         workload: a waiting one.
@@ -34,7 +37,9 @@ def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
     except FieldError:
         return []
     if sum(map(_entries, shapes)) > MOST_ENTRIES:
-        return []
+        shapes = list(map(_shortened, shapes))
+    if sum(map(_entries, shapes)) > MOST_ENTRIES:
+        return []  # hundreds of containers with cards: no node has so many, however they are shared
     return [] if len(shapes) == 1 and _says_all(shapes[0], demand) else shapes
 
 
@@ -60,6 +65,11 @@ def held_shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobSha
 
 def _entries(shape: JobShape) -> int:
     return len(shape.demand) + len(shape.selector) + sum(map(len, shape.card_asks))
+
+
+def _shortened(shape: JobShape) -> JobShape:
+    demand = {resource: amount for resource, amount in shape.demand.items() if resource in _ALWAYS_STATED}
+    return msgspec.structs.replace(shape, demand=demand, selector={})
 
 
 def _says_all(only: JobShape, demand: Mapping[str, int]) -> bool:
