@@ -153,6 +153,15 @@ def spot_flavor(**labels: str) -> list[KubeObject]:
     return [things.flavor("a100", {SPOT: "spot", **labels})]
 
 
+def registering(register: str) -> list[Node]:
+    """The nodes of the sound survey, HAMi's register on each."""
+    noted = {"hami.io/node-nvidia-register": register}
+    return [
+        msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, annotations=noted))
+        for node in SOUND.nodes
+    ]
+
+
 TAINTED = NodeShape(
     "a", 2, gpus=8, gpu_product=A100, taints=({"key": "gpu", "value": "yes", "effect": "NoSchedule"},)
 )
@@ -368,6 +377,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("flavor-taint", Severity.WARNING, changed(nodes=nodes(TAINTED))),
     ("flavor-taint", Severity.INFO, changed(nodes=nodes(TAINTED, gpu_nodes("b", 2, "zone-b")))),
     ("hardware-given-twice", Severity.WARNING, shared_with_slurm(1)),
+    ("cards-unread", Severity.WARNING, changed(nodes=registering("[{v9}]"))),
     ("quota-above-capacity", Severity.WARNING, changed(nodes=nodes(gpu_nodes("a", 1, "zone-a")))),
     (
         "nodepool-cannot-make",
@@ -482,6 +492,8 @@ FINE: list[tuple[str, Survey]] = [
     ("job-not-suspended", changed(jobs=[a_job("main")], workloads=[ADMITTED])),
     ("job-not-suspended", changed(jobs=[a_job("main", suspend=True)])),
     ("queue-without-local-queue", SOUND),
+    ("cards-unread", changed(nodes=registering("[]"))),
+    ("gang-fits-nowhere", with_workload(1, 99, nodes=registering("[{v9}]"))),
     ("job-too-many-resources", changed(workloads=[asking_for(1024)])),
     ("gang-fits-nowhere", with_workload(2, 8)),
     ("gang-fits-nowhere", with_workload(3, 8, node_pools=[node_pool()])),

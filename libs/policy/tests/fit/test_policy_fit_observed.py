@@ -57,10 +57,23 @@ def test_whole_cards_are_taken_of_both_kinds_of_nodes_and_are_gone_then() -> Non
 
 
 def test_a_part_is_never_looked_for_where_no_card_is_registered() -> None:
-    for nodes in ([node("a", 2)], [node("a", 2, register="nonsense")]):
-        found = fit_question([pods(1, {GPU: 1, MEMORY: 1})], nodes).answer()
+    found = fit_question([pods(1, {GPU: 1, MEMORY: 1})], [node("a", 2)]).answer()
+    assert isinstance(found, Unfit)
+    assert found.exact
+
+
+@pytest.mark.parametrize("ask", [{GPU: 1}, {GPU: 1, MEMORY: 1}], ids=["whole cards", "parts"])
+def test_of_cards_whose_register_cannot_be_read_nothing_is_known(ask: Mapping[str, int]) -> None:
+    """The node has ten tokens of HAMi's, of how many cards nobody can say."""
+    unread = node("a", 10, register="nonsense")
+    for nodes in ([unread], [unread, node("b", 10, 0)]):
+        found = fit_question([pods(2, ask)], nodes).answer()
         assert isinstance(found, Unfit)
-        assert found.exact
+        assert not found.exact
+    assert isinstance(fit_question([pods(2, {GPU: 1})], [unread, node("b", 2)]).answer(), Placement)
+    nowhere = fit_question([msgspec.structs.replace(pods(1, {}), selector={"a": "b"})], [unread]).answer()
+    assert isinstance(nowhere, Unfit)
+    assert nowhere.exact
 
 
 @pytest.mark.parametrize(

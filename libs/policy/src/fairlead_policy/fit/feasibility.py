@@ -3,7 +3,8 @@
 Services know what nodes have and what HAMi's pods hold of their cards, not what pods use of all else, nor taints that
 are tolerated or required affinity. So only what cannot be is told: all that is not known is taken as if it stood in
 nobody's way, which can hide a job that does not fit and never makes one of a job that does. It is a word on the nodes
-of now: an autoscaler may add larger ones.
+of now: an autoscaler may add larger ones. Cards whose register cannot be read are left out, and whoever tells of it names
+their nodes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

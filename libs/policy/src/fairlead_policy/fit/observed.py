@@ -2,7 +2,8 @@
 
 Whether cards count is decided here, too. Pods that ask for parts of cards are looked for on cards one by one, for only
 HAMi gives parts. Whole cards are, too, as soon as a node registers its cards; the free GPUs of nodes that register none
-then stand as cards that one pod each may have.
+then stand as cards that one pod each may have. What a node registers in words that cannot be read, as those of a newer
+HAMi, may be anything: its GPUs are HAMi's tokens, several of a card, and nothing is proven of pods that ask for cards.
 """
 
 from collections import Counter
@@ -75,7 +76,8 @@ def fit_question(
     here = tuple(nodes)
     asking = [one for one in pods if one.card_asks]
     parts = any(one.ask_for_parts for one in asking)
-    by_cards = parts or (bool(asking) and any(node.cards for node in here))
+    unread = any(node.cards_unread for node in here)
+    by_cards = parts or (bool(asking) and (unread or any(node.cards for node in here)))
     shapes = tuple(pod_shape(one, by_cards=by_cards) for one in pods)
     # A part would fit a card that is made up. Beside parts, whole cards are looked for under HAMi alone, which proves nothing.
     beside_parts = parts and not all(one.ask_for_parts for one in asking)
@@ -85,7 +87,8 @@ def fit_question(
     return FitQuestion(
         gang=Gang(shapes=shapes, zone_key=zone_key),
         nodes=tuple(map(_with_whole_cards, here)) if whole else here,
-        provable=not ((beside_parts or unknown) and any(map(_counts_gpus, here))),
+        provable=not (by_cards and unread)
+        and not ((beside_parts or unknown) and any(map(_counts_gpus, here))),
     )
 
 
@@ -113,11 +116,12 @@ def pod_shape(pods: ObservedPods, *, by_cards: bool) -> PodShape:
 
 
 def empty_node(node: ObservedNode) -> FitNode:
-    """The node with nothing on it. Cards that cannot be read it does not have."""
+    """The node with nothing on it. Cards that cannot be read it does not have, and that is noted."""
+    unread = False
     try:
         cards = cards_of(node.name, node.annotations)
     except RegisterError:
-        cards = ()
+        cards, unread = (), True
     return FitNode(
         name=node.name,
         free=node.allocatable,
@@ -125,6 +129,7 @@ def empty_node(node: ObservedNode) -> FitNode:
         labels=node.labels,
         taints=(*node.taints, UNSCHEDULABLE) if node.unschedulable else node.taints,
         cards=cards,
+        cards_unread=unread,
     )
 
 
@@ -149,12 +154,12 @@ def less_pods(empty: FitNode, demands: Iterable[Mapping[str, int]], held: Iterab
 
 
 def _counts_gpus(node: FitNode) -> bool:
-    """Whether the node has GPUs free and registers no cards."""
-    return not node.cards and node.free.get(VGPUS, 0) >= _ONE_CARD
+    """Whether the node has GPUs free that no HAMi gives away."""
+    return not node.cards and not node.cards_unread and node.free.get(VGPUS, 0) >= _ONE_CARD
 
 
 def _with_whole_cards(node: FitNode) -> FitNode:
-    """The node, the free GPUs of one that registers no cards as cards that one pod each may have whole."""
+    """The node, the free GPUs of one without HAMi as cards that one pod each may have whole."""
     if not _counts_gpus(node):
         return node
     return msgspec.structs.replace(node, cards=_whole_cards(node.free[VGPUS] // _ONE_CARD))

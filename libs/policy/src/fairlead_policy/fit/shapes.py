@@ -34,6 +34,8 @@ class FitNode(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     """Taints, with those that Kubernetes sets itself, `node.kubernetes.io/unschedulable` for one."""
     cards: tuple[CardState, ...] = ()
+    cards_unread: bool = False
+    """Whether HAMi registers cards here in words that cannot be read: it may give them away, and nobody else knows them."""
 
     def emptied(self) -> "FitNode":
         """The node as if nothing ran on it."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fairlead_cli.findings import Finding
 from fairlead_cli.kueue.doctor.checks import (
     capacity,
+    cards,
     classes,
     flavors,
     gangs,
@@ -33,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     *writers.CHECKS,
     *flavors.CHECKS,
     *capacity.CHECKS,
+    *cards.CHECKS,
     *karpenter.CHECKS,
     *jobs.CHECKS,
     *gangs.CHECKS,

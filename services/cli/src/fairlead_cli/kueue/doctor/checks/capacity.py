@@ -6,11 +6,12 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead_cli.findings import Finding, info, warning
+from fairlead_cli.kueue.doctor.checks.cards import refusal
 from fairlead_cli.kueue.doctor.node_pool_fit import makers
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of, usable_nodes
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
-from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, PER_VGPU
 from fairlead_contracts.policyfile.document import Pool
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.quantities import in_base_units
@@ -75,8 +76,9 @@ def _quotas(survey: Survey) -> Iterator[Finding]:
         if flavor is None or resource in _NOT_OF_NODES:
             continue
         has = _capacity(survey, flavor, resource)
-        # A flavor without any node is another finding.
-        if quota > has and usable_nodes(flavor, survey.nodes):
+        # A flavor without any node is another finding, and so are cards that cannot be read.
+        usable = usable_nodes(flavor, survey.nodes)
+        if quota > has and usable and not (resource in PER_VGPU and any(map(refusal, usable))):
             yield _above(survey, flavor, resource, quota, has)
 
 
