@@ -87,6 +87,14 @@ def in_base_units(resource: str, amount: Amount, *, field: str = "quantity") -> 
     return from_kueue_count(resource, kueue_count(resource, nanos(amount, field=field)), field=field)
 
 
+def bounded_quota(resource: str, amount: Amount) -> int:
+    """The quota in base units, bounded: for "no limit" people write numbers larger than any quantity."""
+    try:
+        return in_base_units(resource, amount)
+    except FieldError:
+        return MAX_QUANTITY
+
+
 def readable_amounts(amounts: Mapping[str, Amount]) -> dict[str, int]:
     """The stated quantities that can be read, by resource, in base units; what cannot be is left out."""
     found = {}

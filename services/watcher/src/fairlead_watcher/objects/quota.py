@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_kube.kinds.objects import Amount, LabelSelector
-from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.quantities import bounded_quota
 from fairlead_kube.kinds.queues import ClusterQueue, Cohort, ResourceGroup
 
 USAGE_FIRST = "UsageBasedAdmissionFairSharing"
@@ -100,7 +99,7 @@ def cohort_facts(cohort: Cohort) -> CohortFacts:
 def _quotas(groups: list[ResourceGroup] | None) -> Quotas:
     return {
         QuotaKey(flavor.name, one.name): Quota(
-            nominal=_amount(one.name, one.nominal_quota),
+            nominal=bounded_quota(one.name, one.nominal_quota),
             borrowing=_limit(one.name, one.borrowing_limit),
             lending=_limit(one.name, one.lending_limit),
         )
@@ -111,15 +110,7 @@ def _quotas(groups: list[ResourceGroup] | None) -> Quotas:
 
 
 def _limit(resource: str, amount: Amount | None) -> int | None:
-    return None if amount is None else _amount(resource, amount)
-
-
-def _amount(resource: str, amount: Amount) -> int:
-    """The amount in base units, bounded: for "no limit" people write numbers larger than any quantity."""
-    try:
-        return in_base_units(resource, amount)
-    except FieldError:
-        return MAX_QUANTITY
+    return None if amount is None else bounded_quota(resource, amount)
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):

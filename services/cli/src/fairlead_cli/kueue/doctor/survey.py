@@ -14,7 +14,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.kinds.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
 from fairlead_kube.kinds.objects import ObjectMeta
 from fairlead_kube.kinds.pods import Pod
-from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.quantities import bounded_quota
 from fairlead_kube.kinds.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, ResourceGroup
 from fairlead_kube.kinds.workloads import AdmissionCheck, PriorityClass, Workload
 from fairlead_kube.lever import Lever, LeverProbe
@@ -172,7 +172,7 @@ def quotas_of(groups: Iterable[ResourceGroup] | None) -> Iterator[tuple[str, str
     for group in groups or ():
         for flavor in group.flavors or ():
             for quota in flavor.resources or ():
-                yield flavor.name, quota.name, in_base_units(quota.name, quota.nominal_quota)
+                yield flavor.name, quota.name, bounded_quota(quota.name, quota.nominal_quota)
 
 
 def repels(node: Node, tolerations: Iterable[Toleration]) -> list[str]:

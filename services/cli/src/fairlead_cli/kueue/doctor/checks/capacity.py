@@ -9,12 +9,13 @@ from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.checks.cards import refusal
 from fairlead_cli.kueue.doctor.node_pool_fit import makers
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of, usable_nodes
+from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, PER_VGPU
 from fairlead_contracts.policyfile.document import Pool
 from fairlead_kube.kinds.core import Node
-from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.quantities import in_base_units, readable_amounts
 from fairlead_kube.kinds.queues import ResourceFlavor
 
 _NOT_OF_NODES = ("pods",)
@@ -44,8 +45,7 @@ def pool_quota(survey: Survey, pool: str) -> Counter[str]:
 
 def _capacity(survey: Survey, flavor: ResourceFlavor, resource: str) -> int:
     return sum(
-        in_base_units(resource, (node.status.allocatable or {}).get(resource, 0))
-        + _on_cards(node).get(resource, 0) * base_units(resource)
+        _allocatable_on(node, resource) + _on_cards(node).get(resource, 0) * base_units(resource)
         for node in usable_nodes(flavor, survey.nodes)
     )
 
@@ -61,6 +61,28 @@ def _on_cards(node: Node) -> dict[str, int]:
         CARD_MEMORY_PERCENT: 100 * len(cards),
         CARD_CORES: sum(card.cores for card in cards),
     }
+
+
+@check(
+    "amounts",
+    "amount-unread",
+    fine="every amount that quota is given of can be read",
+    needs=("clusterqueues", "cohorts", "nodes"),
+)
+def _amounts(survey: Survey) -> Iterator[Finding]:
+    for resource in sorted({resource for _, resource in quotas(survey)} - {*_NOT_OF_NODES}):
+        for node in survey.nodes:
+            try:
+                in_base_units(resource, (node.status.allocatable or {}).get(resource, 0), field=resource)
+            except FieldError as error:
+                name = node.metadata.name
+                yield warning(
+                    "amount-unread",
+                    f"Node/{name}",
+                    f"what it has allocatable cannot be read: {error}",
+                    why=f"there is quota of {resource}, and the node counts as if it had none: jobs may seem to fit nowhere",
+                    mend=f"what stands there, and who wrote it: kubectl get node {name} -o yaml --show-managed-fields",
+                )
 
 
 @check(
@@ -140,9 +162,13 @@ def _allocatable(survey: Survey, flavors: set[str], resource: str) -> int:
         if flavor.metadata.name in flavors
         for node in usable_nodes(flavor, survey.nodes)
     }
-    return sum(
-        in_base_units(resource, (node.status.allocatable or {}).get(resource, 0)) for node in behind.values()
-    )
+    return sum(_allocatable_on(node, resource) for node in behind.values())
+
+
+def _allocatable_on(node: Node, resource: str) -> int:
+    """The amount that the node has; none where it cannot be read."""
+    stated = node.status.allocatable or {}
+    return readable_amounts({resource: stated[resource]}).get(resource, 0) if resource in stated else 0
 
 
 def _twice(pool: Pool, resource: str, quota: int, elsewhere: int, has: int) -> Finding:
@@ -162,4 +188,4 @@ def _twice(pool: Pool, resource: str, quota: int, elsewhere: int, has: int) -> F
     )
 
 
-CHECKS = (_given_twice, _quotas)
+CHECKS = (_given_twice, _amounts, _quotas)

@@ -12,7 +12,7 @@ from fairlead_cli.kueue.doctor.survey import Survey, check, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.frontend.taints import Taint
 from fairlead_kube.kinds.core import NodePool
-from fairlead_kube.kinds.quantities import in_base_units
+from fairlead_kube.kinds.quantities import readable_amounts
 from fairlead_kube.kinds.queues import ResourceFlavor
 
 _NEEDS = ("nodepools", "resourceflavors", "clusterqueues", "cohorts")
@@ -128,9 +128,9 @@ def _limits(survey: Survey) -> Iterator[Finding]:
 
 
 def _most(pools: list[NodePool], resource: str) -> int | None:
-    """The amount that the pools may make together; None where one of them has no limit."""
-    limits = [(pool.spec.limits or {}).get(resource) for pool in pools]
-    stated = [in_base_units(resource, limit) for limit in limits if limit is not None]
+    """The amount that the pools may make together; None where one of them has no limit, or one that cannot be read."""
+    limits = [readable_amounts(pool.spec.limits or {}).get(resource) for pool in pools]
+    stated = [limit for limit in limits if limit is not None]
     return sum(stated) if len(stated) == len(limits) else None
 
 
