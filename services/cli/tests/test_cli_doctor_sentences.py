@@ -76,6 +76,17 @@ def test_a_job_of_thousands_of_resources_is_told_in_a_few_lines() -> None:
         "8 Workloads of more than 1024 resources in team-a: "
         "odd-0 (2000), odd-1 (2000), odd-2 (2000), odd-3 (2000), odd-4 (2000) and 3 more"
     )
+    assert "never admits such a one, unless its configuration leaves some of them out" in finding.why
+
+
+def test_resources_that_kueue_was_told_to_leave_out_are_not_counted() -> None:
+    asked = odd("odd", 2000)
+    amounts = asked["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]
+    for counted, found in ((amounts, True), ({"cpu": "1"}, False)):
+        status = {"resourceRequests": [{"name": "main", "resources": counted}]}
+        findings = named(surveyed({**asked, "status": status}), "job-too-many-resources")
+        assert bool(findings) is found
+        assert all("never admits such a one: a ClusterQueue" in one.why for one in findings)
 
 
 def test_an_unsafe_queue_is_told_with_the_levels_that_still_stand_in_its_pool() -> None:

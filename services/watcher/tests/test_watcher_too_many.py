@@ -20,9 +20,10 @@ def many(resources: int) -> dict[str, str]:
     return {f"example.com/r-{number}": "1" for number in range(resources)}
 
 
-def job_of(item: KubeObject, counted: dict[str, str]) -> JobState:
-    """The job that a Workload is, where Kueue says that it counts so much of it."""
-    item["status"] = {"resourceRequests": [{"name": "main", "resources": counted}]}
+def job_of(item: KubeObject, counted: dict[str, str] | None) -> JobState:
+    """The job that a Workload is, where Kueue says that it counts so much of it; None: it has not looked at it yet."""
+    if counted is not None:
+        item["status"] = {"resourceRequests": [{"name": "main", "resources": counted}]}
     view = ClusterView("c1", ended_stay=SECOND)
     view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq"))
     quotas = {QuotaKey("f", "cpu"): Quota(nominal=64_000)}
@@ -43,7 +44,18 @@ def test_what_asks_for_more_resources_than_a_queue_can_have_is_held_with_a_fault
     assert job.held_by == "asks for 18000 resources; a ClusterQueue can have quota of 1024"
     [fault] = job.faults
     assert (fault.field, fault.value) == ("spec.podSets resources", "18000 resources")
+    assert fault.remedy.endswith("so Kueue never admits it")
     assert len(job_of(asking_for(many(1024)), many(1024)).demand) == 1024
+
+
+def test_kueue_may_be_told_to_leave_resources_out_and_says_so_when_it_looks() -> None:
+    asked = asking_for({"cpu": "2"} | many(1100))
+    before = job_of(asked, None)
+    assert before.phase is Phase.HELD
+    assert before.faults[0].remedy.endswith(
+        "never admits it unless its configuration leaves some of them out (resources.excludeResourcePrefixes)"
+    )
+    assert job_of(asked, {"cpu": "2"}).phase is Phase.WAITING
 
 
 @pytest.mark.parametrize("asked", ["resources", "selector", "pod sets"])

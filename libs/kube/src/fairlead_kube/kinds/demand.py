@@ -70,6 +70,11 @@ def workload_demand(workload: Workload) -> Demand:
     return total
 
 
+def is_counted(workload: Workload) -> bool:
+    """Whether Kueue has said what it counts of the Workload; before, resources that it is told to leave out stand in its demand."""
+    return workload.status.admission is not None or bool(workload.status.resource_requests)
+
+
 def workload_charges(workload: Workload) -> dict[str, Demand]:
     """The quota that the Workload holds, by flavor; nothing where it was not admitted, or its flavors are not told.
 

@@ -6,7 +6,9 @@ from fairlead_kube.kinds.pods import PodToleration
 
 MOST_COVERED = 16 * 64
 """Resources of which a ClusterQueue can have quota: its groups, and the resources of each. Kueue never admits a Workload
-that asks for more."""
+of which it counts more."""
+UNCOUNTED = "its configuration leaves some of them out (resources.excludeResourcePrefixes)"
+"""Condition under which Kueue counts fewer resources than a Workload asks for, in words that go after "unless"."""
 
 
 class ResourceQuota(KubeStruct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from fairlead_bus.facts.event_diff import LastEviction, RunEnd
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.state import Fault, JobShape, Outcome
-from fairlead_kube.kinds.demand import pod_count, workload_charges, workload_demand
+from fairlead_kube.kinds.demand import is_counted, pod_count, workload_charges, workload_demand
 from fairlead_kube.kinds.objects import Condition, ObjectMeta, PartialObject, instant
 from fairlead_kube.kinds.quantities import int32
 from fairlead_kube.kinds.queues import MOST_COVERED
@@ -123,6 +123,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     too_many: int = 0
     """The number of resources that it asks for, where those are more than any queue has quota of; none of them is kept.
     A statement of all of them could be larger than NATS takes."""
+    too_many_counted: bool = False
+    """Whether Kueue has said that it counts so many: it may be told to leave resources out."""
     run_limit: Micros | None = None
     """The time that is left of its run limit."""
     run: QuotaHold | None = None
@@ -189,6 +191,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         equivalence="" if run or end else equivalence(workload),
         unreadable=unreadable,
         too_many=too_many,
+        too_many_counted=bool(too_many) and is_counted(workload),
         run_limit=_run_limit(workload),
         run=run,
         put_back=_is_false(workload.condition("Requeued")),

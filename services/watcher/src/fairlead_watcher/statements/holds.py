@@ -5,7 +5,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import Fault
-from fairlead_kube.kinds.queues import MOST_COVERED
+from fairlead_kube.kinds.queues import MOST_COVERED, UNCOUNTED
 from fairlead_watcher.objects.workload_context import LocalQueueFacts, QueueView, WorkloadContext
 from fairlead_watcher.objects.workload_facts import EVICTED_BY_CHECK, WorkloadFacts
 
@@ -40,7 +40,7 @@ def hold_on(
     queue = around.queue(local_queue.queue) if local_queue is not None else None
     return (
         _own_hold(facts, now)
-        or _too_many_hold(facts.too_many)
+        or _too_many_hold(facts.too_many, counted=facts.too_many_counted)
         or _queue_hold(facts, local_queue, queue)
         or (_selector_hold(facts, queue, around) if queue is not None else None)
         or (_demand_hold(demand, queue) if queue is not None else None)
@@ -62,16 +62,17 @@ def _own_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
     return None
 
 
-def _too_many_hold(resources: int) -> Hold | None:
+def _too_many_hold(resources: int, *, counted: bool) -> Hold | None:
     if not resources:
         return None
     most = f"a ClusterQueue can have quota of {MOST_COVERED}"
+    so = "so Kueue never admits it" if counted else f"so Kueue never admits it unless {UNCOUNTED}"
     return Hold(
         why=f"asks for {resources} resources; {most}",
         fault=Fault(
             field=f"{DEMAND_FIELD} resources",
             value=f"{resources} resources",
-            remedy=f"ask for fewer: {most}, so Kueue never admits it",
+            remedy=f"ask for fewer: {most}, {so}",
         ),
     )
 

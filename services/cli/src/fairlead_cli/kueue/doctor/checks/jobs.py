@@ -8,9 +8,9 @@ from fairlead_cli.findings import Finding, warning
 from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey, check, queue_label
 from fairlead_contracts.base.errors import FieldError
-from fairlead_kube.kinds.demand import workload_demand
+from fairlead_kube.kinds.demand import is_counted, workload_demand
 from fairlead_kube.kinds.objects import ObjectMeta, holds
-from fairlead_kube.kinds.queues import MOST_COVERED
+from fairlead_kube.kinds.queues import MOST_COVERED, UNCOUNTED
 from fairlead_kube.kinds.workloads import Workload
 
 _NEEDS = ("localqueues", "jobs", "pytorchjobs")
@@ -143,21 +143,26 @@ def _unsuspended(survey: Survey) -> Iterator[Finding]:
     needs=("workloads",),
 )
 def _oversized(survey: Survey) -> Iterator[Finding]:
-    found: dict[str, list[tuple[Workload, int]]] = {}
+    found: dict[tuple[str, bool], list[tuple[Workload, int]]] = {}
     for workload in survey.workloads:
         if (resources := _resources(workload)) > MOST_COVERED:
-            found.setdefault(workload.metadata.namespace, []).append((workload, resources))
-    for namespace, several in sorted(found.items()):
+            key = (workload.metadata.namespace, is_counted(workload))
+            found.setdefault(key, []).append((workload, resources))
+    for (namespace, counts), several in sorted(found.items()):
         first = several[0][0].metadata
         owner = first.controller
         kind, name = (owner.kind, owner.name) if owner else ("Workload", first.name)
         asked = (f"{workload.metadata.name} ({resources})" for workload, resources in several)
+        never = (
+            "Kueue never admits such a one"
+            if counts
+            else f"Kueue never admits such a one, unless {UNCOUNTED}"
+        )
         yield warning(
             "job-too-many-resources",
             f"{kind}/{namespace}/{name}",
             f"{counted(len(several), 'Workload')} of more than {MOST_COVERED} resources in {namespace}: {listed(asked)}",
-            why="Kueue never admits such a one: a ClusterQueue cannot have quota of so many. Fairlead holds it, and does not "
-            "state what it asks for",
+            why=f"{never}: a ClusterQueue cannot have quota of so many. Fairlead holds it, and does not state what it asks for",
             mend=f"ask for fewer; what it asks for: kubectl -n {namespace} get workload {first.name} -o yaml",
         )
 
