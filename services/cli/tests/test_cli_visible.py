@@ -1,14 +1,17 @@
 """Odd names on a terminal: what would move its cursor or colour it is written out, for people alone."""
 
 import msgspec
+import pytest
+from msgspec import UNSET
 
 from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.visible import visible
+from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.questions import ExplainReply, Explanation
 from fairlead_testkit.inputs.builders import NOON, a_queue_reply, a_tenants_reply
 
-ODD = "red\x1b[31m\nline\ttab\x07\x9b\u202eright"
-SEEN = "red\\x1b[31m line tab\\x07\\x9b\\u202eright"
+ODD = "red\x1b[31m\nline\ttab\x07\x9b\u202eright\u200b\u061c\ufeff"
+SEEN = "red\\x1b[31m line tab\\x07\\x9b\\u202eright\\u200b\\u061c\\ufeff"
 
 
 def explained(name: str) -> ExplainReply:
@@ -24,6 +27,13 @@ def test_control_characters_are_written_out_and_lines_of_a_text_joined() -> None
     text = explain_text(seen)
     assert text.splitlines()[0] == f"team-a/{SEEN} on c1"
     assert all(letter.isprintable() for letter in text.replace("\n", ""))
+
+
+@pytest.mark.parametrize("hidden", ["\x1b", "\x7f", "\u061c", "\u200b", "\ufeff", "\u00ad", "\U000e0041"])
+def test_one_hidden_character_is_enough(hidden: str) -> None:
+    seen = f"two{hidden.encode('unicode_escape').decode()}words"
+    assert visible(explained(f"two{hidden}words")) == explained(seen)
+    assert str(FieldError("jobs[0].id", UNSET, f"two{hidden}words")) == f"jobs[0].id: {seen}"
 
 
 def test_keys_are_texts_too() -> None:

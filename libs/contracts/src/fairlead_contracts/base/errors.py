@@ -33,7 +33,7 @@ class FieldError(ContractError):
 
     def __init__(self, field: str, value: object, reason: str) -> None:
         found = "" if value is UNSET else f" (found {shown(value)})"
-        super().__init__(f"{_shortened(_printable(field), _FIELD_CHARACTERS)}: {_printable(reason)}{found}")
+        super().__init__(f"{_shortened(printable(field), _FIELD_CHARACTERS)}: {printable(reason)}{found}")
         self.field = field
         self.value = value
         self.reason = reason
@@ -70,7 +70,7 @@ def shown(value: object) -> str:
         text = "a value that nests too deeply"
     except (TypeError, ValueError):  # not of JSON, or an integer of more digits than Python prints
         text = str(value) if isinstance(value, date) else _KINDS.get(type(value), f"a {type(value).__name__}")
-    return _shortened(_printable(text[: 4 * SHOWN_CHARACTERS]))
+    return _shortened(printable(text[: 4 * SHOWN_CHARACTERS]))
 
 
 def why_unread(error: Exception) -> str:
@@ -88,8 +88,12 @@ def _shortened(text: str, most: int = SHOWN_CHARACTERS) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _printable(text: str) -> str:
-    """The text as one line that hides nothing: what a terminal would obey, or cannot show, as escapes."""
+def printable(text: str) -> str:
+    """The text as one line that hides nothing: what a terminal would obey, or cannot show, as escapes.
+
+    That is every character but the space that Unicode calls a control, a format, a separator or nothing at all: those
+    that move a cursor, turn the direction of the words behind them, or stand between letters without being seen.
+    """
     if text.isprintable():
         return text
     return "".join(
