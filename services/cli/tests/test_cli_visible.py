@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.visible import visible
+from fairlead_cli.printing import print_outcome
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.questions import ExplainReply, Explanation
 from fairlead_testkit.inputs.builders import NOON, a_queue_reply, a_tenants_reply
@@ -34,6 +35,13 @@ def test_one_hidden_character_is_enough(hidden: str) -> None:
     seen = f"two{hidden.encode('unicode_escape').decode()}words"
     assert visible(explained(f"two{hidden}words")) == explained(seen)
     assert str(FieldError("jobs[0].id", UNSET, f"two{hidden}words")) == f"jobs[0].id: {seen}"
+
+
+def test_a_name_is_one_line_that_drives_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever reads names line by line, as xargs does, is given no second one by a line break in the first."""
+    found = explained("a\x1b]0;owned\x07\nteam-b/other")
+    print_outcome(found, (one.id for one in found.found), "name")
+    assert capsys.readouterr().out == "a\\x1b]0;owned\\x07\\nteam-b/other\n"
 
 
 def test_keys_are_texts_too() -> None:

@@ -7,6 +7,7 @@ import msgspec
 
 from fairlead_cli.console import output, output_columns, say, write_line
 from fairlead_cli.options import Format
+from fairlead_contracts.base.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,9 +55,12 @@ def print_sentence(text: str, form: Format) -> None:
 
 
 def print_names(names: Iterable[str]) -> None:
-    """Prints the names, one a line."""
+    """Prints the names, one a line.
+
+    A name is what somebody submitted: one with a line break stays one line, and none of them drives a terminal.
+    """
     for name in names:
-        write_line(name)
+        write_line(printable(name))
 
 
 def print_stream(documents: Iterable[object], form: Format) -> None:
