@@ -44,6 +44,16 @@ def test_jobs_that_have_no_position_are_told_with_the_reason_though_nobody_waits
     full = msgspec.structs.replace(idle, unranked=501, unranked_first=many)
     shown = queue_view(msgspec.structs.replace(a_queue_reply(), pools=[full])).splitlines()
     assert shown[-1] == "  … and 1 more (an answer names 500; `fairlead explain JOB` says why)"
+    cut = msgspec.structs.replace(idle, unranked=501, unranked_first=many[:250])
+    for limit, said in (
+        (0, "one answer holds no more of them"),
+        (500, "one answer holds no more of them"),
+        (251, "one answer holds no more of them"),
+        (250, "--limit N names up to 500"),
+        (50, "--limit N names up to 500"),
+    ):
+        shown = queue_view(msgspec.structs.replace(a_queue_reply(), pools=[cut]), limit=limit).splitlines()
+        assert shown[-1] == f"  … and 251 more ({said}; `fairlead explain JOB` says why)"
     beside = msgspec.structs.replace(pool, unranked=1, unranked_first=[told])
     assert "1 job does not run now, and has no position" in queue_view(
         msgspec.structs.replace(a_queue_reply(), pools=[beside])

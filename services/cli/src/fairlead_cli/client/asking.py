@@ -44,7 +44,12 @@ async def show_queue(
         reply,
         form,
         view=lambda columns: queue_view(
-            visible(reply), tenant=tenant, columns=columns, style=styled, approvals=form == "wide"
+            visible(reply),
+            tenant=tenant,
+            limit=limit,
+            columns=columns,
+            style=styled,
+            approvals=form == "wide",
         ),
         names=(
             _full_name(one.position.scope, one.position.id, one.owner)

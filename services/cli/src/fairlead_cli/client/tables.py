@@ -18,6 +18,7 @@ from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_contracts.messages.questions import (
+    FIRST_POSITIONS,
     MOST_UNRANKED,
     PoolQueue,
     PoolTenants,
@@ -47,6 +48,7 @@ def queue_view(
     reply: QueueReply,
     *,
     tenant: str | None = None,
+    limit: int = FIRST_POSITIONS,
     columns: int = WIDE_COLUMNS,
     style: Style = unstyled,
     approvals: bool = False,
@@ -56,19 +58,20 @@ def queue_view(
     Args:
         reply: the answer.
         tenant: the one whose jobs alone are shown, where one was asked for.
+        limit: the number of jobs that was asked for; 0 for as many as there are.
         columns: width of the terminal.
         style: puts what leads in bold.
         approvals: whether to say under each table when, why and by whom jobs of it were granted their class.
     """
     lines = [
-        *_pools_lines(reply, tenant, columns, style, approvals=approvals),
-        *_nowhere_lines(reply, columns, style),
+        *_pools_lines(reply, tenant, limit, columns, style, approvals=approvals),
+        *_nowhere_lines(reply, limit, columns, style),
     ]
     return "\n".join(lines)
 
 
 def _pools_lines(
-    reply: QueueReply, tenant: str | None, columns: int, style: Style, *, approvals: bool
+    reply: QueueReply, tenant: str | None, limit: int, columns: int, style: Style, *, approvals: bool
 ) -> Iterator[str]:
     if not reply.pools:
         for cluster, why in sorted((reply.unheard or {}).items()):
@@ -78,25 +81,25 @@ def _pools_lines(
         unranked = reply.nowhere or any(pool.unranked for pool in reply.pools)
         yield "Nobody waits in line." if unranked else "Nobody waits."
         for pool in reply.pools:
-            yield from _idle_lines(pool, columns, style)
+            yield from _idle_lines(pool, limit, columns, style)
     else:
         for pool in reply.pools:
             if pool.waiting or pool.unranked:
-                yield from _queue_lines(pool, reply.at, tenant, columns, style)
+                yield from _queue_lines(pool, reply.at, tenant, columns, style, limit=limit)
                 yield from _approval_lines(pool, columns) if approvals else ()
 
 
-def _idle_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
+def _idle_lines(pool: PoolQueue, limit: int, columns: int, style: Style) -> Iterator[str]:
     """The lines of a pool in which nobody waits: what would be in the way if somebody did."""
     if pool.unranked or any(one.withheld or one.unheard or one.untaken for one in pool.steering):
         yield style(f"pool {pool.pool}", "bold")
         yield from steering_lines(pool.steering, columns=columns, style=style)
-    yield from _unranked_lines(pool, columns, style)
+    yield from _unranked_lines(pool, limit, columns, style)
     yield from _silences(pool, columns, style)
 
 
 def _queue_lines(
-    pool: PoolQueue, now: datetime, tenant: str | None, columns: int, style: Style
+    pool: PoolQueue, now: datetime, tenant: str | None, columns: int, style: Style, *, limit: int
 ) -> Iterator[str]:
     yield f"{style(f'pool {pool.pool}', 'bold')}: {pool.waiting} waiting"
     yield from steering_lines(pool.steering, columns=columns, style=style)
@@ -115,7 +118,7 @@ def _queue_lines(
         yield style(f"No job of {tenant} waits here.", "dim")
     if more > 0:
         yield style(wrapped(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", columns), "dim")
-    yield from _unranked_lines(pool, columns, style)
+    yield from _unranked_lines(pool, limit, columns, style)
     yield from _silences(pool, columns, style)
 
 
@@ -129,31 +132,41 @@ def _approval_lines(pool: PoolQueue, columns: int) -> Iterator[str]:
             )
 
 
-def _unranked_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
+def _unranked_lines(pool: PoolQueue, limit: int, columns: int, style: Style) -> Iterator[str]:
     """Jobs that do not run and stand in no line: how many, and why the first of them."""
     if pool.unranked:
         jobs = counted(pool.unranked, "job does", "jobs do")
         has = "has" if pool.unranked == 1 else "have"
         told = f"{jobs} not run now, and {has} no position in this order:"
         yield style(wrapped(told, columns), "yellow")
-        yield from _first_lines(pool.unranked, pool.unranked_first, columns, style)
+        yield from _first_lines(pool.unranked, pool.unranked_first, limit, columns, style)
 
 
-def _nowhere_lines(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
+def _nowhere_lines(reply: QueueReply, limit: int, columns: int, style: Style) -> Iterator[str]:
     """Jobs that are in no pool: how many, and why the first of them."""
     if reply.nowhere:
         jobs = counted(reply.nowhere, "job is", "jobs are")
         yield style(wrapped(f"{jobs} in no order, as no pool is behind the queue:", columns), "yellow")
-        yield from _first_lines(reply.nowhere, reply.nowhere_first or [], columns, style)
+        yield from _first_lines(reply.nowhere, reply.nowhere_first or [], limit, columns, style)
 
 
-def _first_lines(count: int, first: Sequence[UnrankedJob], columns: int, style: Style) -> Iterator[str]:
+def _first_lines(
+    count: int, first: Sequence[UnrankedJob], limit: int, columns: int, style: Style
+) -> Iterator[str]:
     for one in first:
         yield wrapped(f"{one.job}: {one.why}", columns, indent="  · ", hanging="    ")
     if (more := count - sum(one.tasks for one in first)) > 0:
-        all_told = len(first) >= MOST_UNRANKED
-        how = f"an answer names {MOST_UNRANKED}" if all_told else f"--limit N names up to {MOST_UNRANKED}"
+        how = _how_to_see_more_unranked(len(first), limit)
         yield style(wrapped(f"  … and {more} more ({how}; `fairlead explain JOB` says why)", columns), "dim")
+
+
+def _how_to_see_more_unranked(named: int, limit: int) -> str:
+    if named >= MOST_UNRANKED:
+        return f"an answer names {MOST_UNRANKED}"
+    wanted = limit or MOST_UNRANKED
+    if wanted > FIRST_POSITIONS and named < wanted:
+        return "one answer holds no more of them"
+    return f"--limit N names up to {MOST_UNRANKED}"
 
 
 def _how_to_see_more(pool: PoolQueue) -> str:

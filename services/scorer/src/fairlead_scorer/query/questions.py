@@ -220,6 +220,8 @@ class Questions:
         positions: list[Position] = [position for reply in own.replies for position in reply.positions]
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=positions, limit=1))
         ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(positions))]
+        waiting = sum(one.waiting for one in pool.standings([tenant]))
+        whole = own.silent or len(positions) >= min(wanted, waiting)
         unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, tenant), limit)
         return PoolQueue(
             pool=pool.name,
@@ -228,8 +230,8 @@ class Questions:
                 self._ranked(rank, concealed_position(position), pool.rules)
                 for rank, position in zip(ranks, positions, strict=True)
             ],
-            more=max(0, sum(own.waiting for own in pool.standings([tenant])) - len(positions)),
-            most=_MOST_RANKED,
+            more=max(0, waiting - len(positions)),
+            most=_MOST_RANKED if whole else len(positions),
             steering=[as_a_tenant_hears(one) for one in self._steering.of(pool.name)],
             silent_shards=sorted({*own.silent, *part.silent}),
             unranked=unranked,
