@@ -501,9 +501,7 @@ async def test_a_tenants_subject_explains_its_own_jobs_alone(harness: BusHarness
 
 async def test_invalid_questions_are_refused_with_field_and_reason(harness: BusHarness) -> None:
     queue = subjects.ask("queue")
-    assert (await refused(harness, queue, b"{nonsense")).field == "question"
     assert "version 9" in (await refused(harness, queue, b'{"v": 9}')).reason
-    assert "$.limit" in (await refused(harness, queue, to_json(QueueQuestion(limit=-1)))).reason
     unknown = await refused(harness, queue, to_json(QueueQuestion(pool="c9/gpu")))
     assert (unknown.field, unknown.value) == ("pool", '"c9/gpu"')
     assert "c1/gpu" in unknown.reason

@@ -36,7 +36,14 @@ def in_words(hint: object) -> str:
     return " or ".join(_word(choice) for choice in choices_of(hint))
 
 
+def _unlimited(hint: object) -> object:
+    """The type without the limits of its values."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
 def _within(limit: object) -> str:
+    if isinstance(limit, msgspec.Meta) and limit.max_length is not None:
+        return f"of up to {limit.max_length:,}"
     ends = (limit.ge, limit.le) if isinstance(limit, msgspec.Meta) else (None, None)
     return " ".join(
         f"{word} {end:,}" for word, end in zip(("from", "to"), ends, strict=True) if end is not None
@@ -102,7 +109,9 @@ class StructReader:
         self.problems: list[FieldError] = []
         self.kept: dict[str, list[int]] = {}
 
-    def struct[S: Lenient](self, kind: type[S], found: Mapping[object, object], where: str) -> S | None:
+    def struct[S: msgspec.Struct](
+        self, kind: type[S], found: Mapping[object, object], where: str
+    ) -> S | None:
         """The struct, with its default where a field cannot be read; None where that field has no default.
 
         A key that it does not know is a problem of a `Strict` one.
@@ -151,7 +160,7 @@ class StructReader:
     def _refuse(self, hint: object, found: object, where: str) -> None:
         """Tells what of a value is not of its type: the value, or those parts of a list or mapping that are wrong."""
         known = len(self.problems)
-        for choice in choices_of(hint):
+        for choice in map(_unlimited, choices_of(hint)):
             inner = get_args(choice)
             if get_origin(choice) in (list, tuple) and isinstance(found, list):
                 for number, part in enumerate(found):

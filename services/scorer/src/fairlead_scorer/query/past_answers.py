@@ -15,7 +15,7 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.questions import ANSWER_QUESTION, MOST_ANSWERS, AnswerQuestion, AnswerReply
 from fairlead_contracts.topology import ANSWER
-from fairlead_scorer.query.questions import read_question, refuse, tenant_asked
+from fairlead_scorer.query.question_reading import read_question, refuse, tenant_asked
 
 MOST_BYTES = 256 * 1024
 """Bytes of answers in one reply, without the last of them: a server takes messages of a megabyte."""

@@ -6,15 +6,12 @@ One scorer of a queue group answers; it asks the owners of all shards and puts t
 import asyncio
 import heapq
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import NoReturn
 
 from msgspec import UNSET
 
-from fairlead_bus import Asked, Rejected
-from fairlead_contracts.base.codec import Codec, Message, to_json
-from fairlead_contracts.base.errors import ContractError, shown
+from fairlead_bus import Asked
+from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros, to_datetime
-from fairlead_contracts.base.tokens import NO_NAME, decode_token
 from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.messages.questions import (
     EXPLAIN_QUESTION,
@@ -25,7 +22,6 @@ from fairlead_contracts.messages.questions import (
     ExplainReply,
     PoolQueue,
     PoolTenants,
-    Problem,
     QueueReply,
     RankedPosition,
     ShardQuestion,
@@ -46,6 +42,7 @@ from fairlead_scorer.query import job_sentences
 from fairlead_scorer.query.called import called
 from fairlead_scorer.query.concealing import concealed_position
 from fairlead_scorer.query.explaining import Explainer
+from fairlead_scorer.query.question_reading import read_question, refuse, tenant_asked
 from fairlead_scorer.query.reply_size import queue_payload, tenants_payload
 from fairlead_scorer.query.shard_answers import MOST_POSITIONS
 from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies
@@ -334,31 +331,3 @@ def _part_now(
         part *= above.weight / total
         above = None if above.parent is None else known.get(above.parent)
     return part
-
-
-def read_question[T: Message](codec: Codec[T], asked: Asked) -> T:
-    """The question; an empty payload asks with all defaults."""
-    try:
-        return codec.decode(asked.payload or b"{}")
-    except ContractError as error:
-        problem = Problem(
-            field="question", value=shown(asked.payload[:200].decode(errors="replace")), reason=str(error)
-        )
-        raise Rejected(400, str(error), to_json(problem)) from error
-
-
-def tenant_asked(asked: Asked, stated: str | None) -> str | None:
-    """The tenant that the subject allows to be asked about; None for all. The subject counts: grants are made on it."""
-    token = asked.subject.rsplit(".", 1)[1]
-    if token == NO_NAME:
-        return stated
-    tenant = decode_token(token)
-    if stated is not None and stated != tenant:
-        refuse("tenant", stated, f"the subject asks about tenant {tenant!r}, and the subject counts")
-    return tenant
-
-
-def refuse(field: str, value: object, reason: str) -> NoReturn:
-    """Tells the asker which field of the question is wrong, and why."""
-    problem = Problem(field=field, value=shown(value), reason=reason)
-    raise Rejected(400, f"{field}: {reason}", to_json(problem))
