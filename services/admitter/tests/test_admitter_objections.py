@@ -15,11 +15,13 @@ from fairlead_admitter.report.event_recorder import (
     EventRecorder,
 )
 from fairlead_admitter.report.objections import Objection, Reason, objections_to
+from fairlead_admitter.report.withheld_levels import WithheldLevels
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import ClassState, Fault, JobState, Phase
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_kube.kinds.core import ObjectReference
+from fairlead_policy.levels.withholding import LevelFate, Withholding
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.inputs.builders import NOW, a_document, a_grant, a_job, a_pool, a_queue, a_tenant_state
@@ -158,6 +160,7 @@ class TimedRecorder:
         self.rules: Rulebook | None = RULES
         self.facts = facts_with(*jobs)
         self.foreign: dict[str, int] = {}
+        self.steered = {"main"}
         self.listener = FakeEventSink()
         self.metrics = Metrics("admitter")
         self.recorder = EventRecorder(
@@ -166,6 +169,7 @@ class TimedRecorder:
             rulebook=lambda: self.rules,
             leads=lambda: self.leads,
             foreign=lambda: self.foreign,
+            steered=lambda: self.steered,
             metrics=self.metrics,
             clock=lambda: self.now,
             wall=lambda: NOW,
@@ -221,6 +225,30 @@ async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_writte
 def test_a_priority_that_its_class_does_not_give_is_told_as_one() -> None:
     fault = Fault(field="spec.priority", value="500", remedy="set it to 5")
     assert reasons(a_job(faults=[fault])) == [Reason.FOREIGN_PRIORITY]
+
+
+async def test_where_no_order_is_written_a_level_of_somebody_else_is_nobodys_fault() -> None:
+    fault = Fault(field="spec.priority", value="500", remedy="set it to 5")
+    stage = TimedRecorder(a_job(base=20), a_job("set", faults=[fault]), ASKS)
+    stage.foreign = {a_job().uid: 500}
+    stage.steered = set()
+    assert await stage.look() == ["job-1"]
+    assert [one.reason for _, one in stage.listener.heard] == [Reason.CLASS_NOT_GRANTED]
+    stage.steered = {"main"}
+    await stage.look()
+    assert {one.reason for _, one in stage.listener.heard[1:]} == {
+        Reason.FOREIGN_BOOST,
+        Reason.FOREIGN_PRIORITY,
+    }
+
+
+def test_levels_are_withheld_until_they_are_written_again() -> None:
+    record = WithheldLevels(Metrics("admitter"), "c1")
+    assert not record.withholds("gpu")
+    record.withheld("gpu", Withholding(why="paused", fate=LevelFate.STAND), standing=1)
+    assert record.withholds("gpu")
+    record.lifted("gpu")
+    assert not record.withholds("gpu")
 
 
 async def test_another_cause_or_another_value_is_said_too() -> None:

@@ -224,16 +224,28 @@ class Admitter:
         )
 
     def _recorder(self, sink: EventSink, lead: Callable[[], int | None]) -> EventRecorder:
-        watch, leave = self._watch, self._watch.policy.words.leave
+        watch = self._watch
         return EventRecorder(
             sink,
             watch.facts,
             rulebook=lambda: watch.policy.rulebook if watch.intake_known() else None,
             leads=lambda: lead() is not None,
-            # Without leave we write over nobody's level, so nobody has to hear of it.
-            foreign=lambda: self._expectations.foreign.found if leave(self._settings.cluster) else {},
+            foreign=lambda: self._expectations.foreign.found,
+            steered=self._steered_queues,
             metrics=self._lifecycle.metrics,
         )
+
+    def _steered_queues(self) -> set[str]:
+        """The queues to which levels are written: by leave, and in pools from which nothing withholds them."""
+        if not self._watch.policy.words.leave(self._settings.cluster):
+            return set()
+        withheld = self._record.withheld_levels
+        return {
+            queue
+            for pool, queues in self._watch.pools().items()
+            if not withheld.withholds(pool)
+            for queue in queues
+        }
 
     def _lever_watch(self, probing: LeverProber, lead: Callable[[], int | None]) -> LeverWatch:
         cluster, words = self._settings.cluster, self._watch.policy.words

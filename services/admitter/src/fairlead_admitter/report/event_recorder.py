@@ -9,7 +9,7 @@ is judged like one that waits, for a while: its author's next one may not start 
 import asyncio
 import operator
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -21,7 +21,7 @@ from fairlead_admitter.errors import (
     FrontendRefusedError,
 )
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_admitter.report.objections import Objection, Reason, objections_to
+from fairlead_admitter.report.objections import OF_STEERED, Objection, Reason, objections_to
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.messages.state import Fault, JobState
 from fairlead_policy.rules.rulebook import Rulebook
@@ -88,6 +88,7 @@ class EventRecorder:
         rulebook: the policy in force; None where none is known, or the cluster is not known completely.
         leads: whether this replica leads.
         foreign: the levels that somebody else gave to queued jobs, by uid.
+        steered: the queues to which levels are written. What another order than ours goes by is nobody's fault elsewhere.
         metrics: the process's.
         clock: monotonic seconds.
         wall: the time, as jobs' times are.
@@ -101,6 +102,7 @@ class EventRecorder:
         rulebook: Callable[[], Rulebook | None],
         leads: Callable[[], bool],
         foreign: Callable[[], Mapping[str, int]],
+        steered: Callable[[], Collection[str]],
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], Micros] = wall_clock,
@@ -111,6 +113,7 @@ class EventRecorder:
         self._rulebook = rulebook
         self._leads = leads
         self._foreign = foreign
+        self._steered = steered
         self._clock = clock
         self._judged_by: tuple[object, ...] = ()
         self._judged: dict[str, _Judged] = {}
@@ -180,7 +183,12 @@ class EventRecorder:
         return [*self._facts.queued_jobs(), *ran]
 
     def _objections_due(self, now: float) -> list[_JobObjection]:
-        objections = dict.fromkeys([*self._objections, *self._objections_to_levels()])
+        steered = self._steered()
+        objections = dict.fromkeys(
+            (uid, objection)
+            for uid, objection in (*self._objections, *self._objections_to_levels())
+            if objection.reason not in OF_STEERED or self._judged[uid][0].queue in steered
+        )
         self._found_at = {one: self._found_at.get(one, now) for one in objections}
         self._said = {one: at for one, at in self._said.items() if one in objections}
         return [

@@ -29,6 +29,10 @@ class Reason(enum.StrEnum):
     LARGER_THAN_QUOTA = "LargerThanQuota"
 
 
+OF_STEERED = frozenset({Reason.FOREIGN_BOOST, Reason.FOREIGN_PRIORITY})
+"""Reasons that hold only where the order is written: elsewhere the frontend goes by the level that somebody gave a job."""
+
+
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
     """An objection to a job: in which field, what was found there, and what to do."""
 

@@ -112,6 +112,10 @@ class WithheldLevels:
         for pool in self._pools.keys() - set(pools):
             self.lifted(pool)
 
+    def withholds(self, pool: str) -> bool:
+        """Whether the pool's levels are withheld, as far as anybody noted."""
+        return pool in self._pools
+
     def told(self) -> str | None:
         """The pools whose levels are withheld and why, for people; None if there are none."""
         return "; ".join(f"{pool}: {one.told}" for pool, one in sorted(self._pools.items())) or None
