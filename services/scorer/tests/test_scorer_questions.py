@@ -24,6 +24,7 @@ from fairlead_contracts.messages.questions import (
     ExplainQuestion,
     ExplainReply,
     Explanation,
+    PoolQueue,
     Problem,
     QueueQuestion,
     QueueReply,
@@ -204,6 +205,15 @@ async def test_what_an_answer_leaves_out_is_counted_of_the_tenant_where_one_is_a
         (8, 2, 3),
     ]
     assert (whole.most, own.most) == (2000, 200)
+    below = [msgspec.structs.replace(tenant, parent="org") for tenant in a_document().tenants]
+    await harness.policy(a_document(tenants=[Tenant(name="org"), *below]))
+
+    async def own_in_a_tree() -> PoolQueue | None:
+        [found] = (await ask_queue(harness, QueueQuestion(tenant="team-a", limit=2))).pools
+        return found if found.positions and all(one.position.top for one in found.positions) else None
+
+    own = await eventually(own_in_a_tree, what="both scorers follow the tree")
+    assert (len(own.positions), own.more, own.most) == (2, 3, 200)
 
 
 async def test_a_tenant_that_nobody_knows_is_refused(harness: BusHarness) -> None:

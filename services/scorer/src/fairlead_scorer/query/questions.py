@@ -217,7 +217,8 @@ class Questions:
         positions: list[Position] = [position for reply in own.replies for position in reply.positions]
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=positions, limit=1))
         ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(positions))]
-        waiting = sum(one.waiting for one in pool.standings([tenant]))
+        # Those above it in a tree are told with it, and their jobs are not all its own.
+        waiting = sum(one.waiting for one in pool.standings([tenant]) if one.tenant == tenant)
         whole = own.silent or len(positions) >= min(wanted, waiting)
         unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, tenant), limit)
         return PoolQueue(
