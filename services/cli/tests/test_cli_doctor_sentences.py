@@ -15,8 +15,8 @@ from fairlead_cli.printing import print_answer
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, REGISTER
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube.kinds.core import Job, Node
-from fairlead_kube.kinds.queues import ClusterQueue, LocalQueue, ResourceFlavor
+from fairlead_kube.kinds.core import Job, Node, NodePool
+from fairlead_kube.kinds.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_kube.lever import Lever, LeverProbe
 from fairlead_testkit.kubelab import A100, GPU, GPU_PRODUCT, KubeObject, gpu_nodes, things
@@ -236,3 +236,24 @@ def test_parts_of_cards_are_what_hami_registers() -> None:
 
 def test_quota_is_not_held_against_a_register_that_cannot_be_read() -> None:
     assert told_of_cards("GPU-1,ten,24576", memory=MIB, cores=100) == []
+
+
+@pytest.mark.parametrize("amount", ["1e400", "abc", "1Ki5", "9" * 5000])
+def test_an_amount_that_nobody_can_read_ends_no_check(amount: str) -> None:
+    """Quota as people write it for no limit; amounts of nodes, of NodePools and of jobs."""
+    [node] = gpu_nodes("odd", 1, "zone-a").nodes()
+    node["status"]["allocatable"] = {GPU: amount}
+    limited = {"metadata": {"name": "pool"}, "spec": {"limits": {GPU: amount}}}
+    survey = surveyed(
+        things.workload("w", "team-a", "main", {GPU: amount}),
+        queue=things.cluster_queue("gpus", {GPU: amount}, flavor="a100"),
+    )
+    survey = msgspec.structs.replace(
+        survey,
+        cohorts=msgspec.convert([things.cohort("all", {GPU: amount}, flavor="a100")], list[Cohort]),
+        nodes=[*survey.nodes, msgspec.convert(node, Node)],
+        node_pools=msgspec.convert([limited], list[NodePool]),
+    )
+    [finding] = named(survey, "amount-unread")
+    assert finding.subject == "Node/odd-0"
+    assert named(survey, "nodepool-limit") == []

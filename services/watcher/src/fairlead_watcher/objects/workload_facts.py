@@ -158,9 +158,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         return end
     metadata, spec = workload.metadata, workload.spec
     reference = spec.class_ref
-    demand, unreadable = _demand(workload)
-    too_many = len(demand) if len(demand) > MOST_COVERED else 0
-    demand = {} if too_many else demand
+    demand = _demand(workload)
     eviction = _eviction(workload)
     # Kueue gives the quota of what it deactivated away at once; of a Workload without a job nobody clears its reservation.
     run = _run(workload) if workload.active or eviction is None else None
@@ -185,13 +183,13 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         forged_base=_shortened(forged_priority(metadata) or ""),
         class_kind=reference.kind if reference else "",
         class_name=reference.name if reference else "",
-        demand=demand,
+        demand=demand.amounts,
         pods=pod_count(workload),
-        shapes=_shapes(workload, demand, holds=run is not None, ended=end is not None),
+        shapes=_shapes(workload, demand.amounts, holds=run is not None, ended=end is not None),
         equivalence="" if run or end else equivalence(workload),
-        unreadable=unreadable,
-        too_many=too_many,
-        too_many_counted=bool(too_many) and is_counted(workload),
+        unreadable=demand.unreadable,
+        too_many=demand.too_many,
+        too_many_counted=bool(demand.too_many) and is_counted(workload),
         run_limit=_run_limit(workload),
         run=run,
         put_back=_is_false(workload.condition("Requeued")),
@@ -224,13 +222,22 @@ def _owners(metadata: ObjectMeta) -> list[Owner]:
     return found[:MOST_OWNERS]
 
 
-def _demand(workload: Workload) -> tuple[dict[str, int], Fault | None]:
+class _Demand(NamedTuple):
+    """The demand of a Workload, or why it has none here; see `WorkloadFacts`."""
+
+    amounts: dict[str, int]
+    unreadable: Fault | None = None
+    too_many: int = 0
+
+
+def _demand(workload: Workload) -> _Demand:
     try:
         found = workload_demand(workload)
     except FieldError as error:
         value = shown(error.value)
-        return {}, Fault(field=error.field, value=value, remedy=f"write a quantity: {error.reason}")
-    return {resource: amount for resource, amount in found.items() if amount and resource != PODS}, None
+        return _Demand({}, Fault(field=error.field, value=value, remedy=f"write a quantity: {error.reason}"))
+    amounts = {resource: amount for resource, amount in found.items() if amount and resource != PODS}
+    return _Demand(amounts) if len(amounts) <= MOST_COVERED else _Demand({}, too_many=len(amounts))
 
 
 def _shapes(workload: Workload, demand: dict[str, int], *, holds: bool, ended: bool) -> list[JobShape]:
