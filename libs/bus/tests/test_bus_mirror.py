@@ -263,6 +263,7 @@ def test_whoever_can_cause_notes_cannot_cause_a_flood_of_them() -> None:
     for number in range(1000):
         notes.note("mirror.malformed", number=number)
     assert len(tally.notes) == NOTES_A_MINUTE
+    assert tally.counts["mirror.malformed"] == 1000
     now += 61
     notes.note("mirror.malformed", number=1001)
     assert tally.notes[-1][1] == {"number": 1001, "held_back": 1000 - NOTES_A_MINUTE}

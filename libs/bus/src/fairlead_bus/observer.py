@@ -8,13 +8,13 @@ from typing import Protocol
 
 
 class BusObserver(Protocol):
-    """Hears of everything that the bus counts, and of what a person should read."""
+    """Hears of everything that the bus counts, and of what a person should read: each occurrence by one of the two."""
 
     def count(self, what: str, amount: int = 1) -> None:
         """`amount` more of `what`; the set of names is small and fixed."""
 
     def note(self, what: str, **facts: object) -> None:
-        """Notes an occurrence that is worth a log line."""
+        """Notes an occurrence that is worth a log line, and counts it."""
 
 
 class _SilentBusObserver:
@@ -43,7 +43,8 @@ class BusTally:
         self.heard.set()
 
     def note(self, what: str, **facts: object) -> None:
-        """Keeps the note."""
+        """Keeps the note, and counts it."""
+        self.counts[what] += 1
         self.notes.append((what, facts))
         self.heard.set()
 
@@ -57,7 +58,7 @@ _MINUTE = 60.0
 
 
 class RateLimitedNotes:
-    """Passes a few notes a minute on to an observer and counts the rest: whoever can cause a note can cause a flood.
+    """Passes a few notes a minute on to an observer, which counts the rest: whoever can cause a note can cause a flood.
 
     What is held back is told as `held_back` with the first note of the next minute.
     """
@@ -70,12 +71,13 @@ class RateLimitedNotes:
         self._held_back = 0
 
     def note(self, what: str, **facts: object) -> None:
-        """Passes the note on, or counts it as held back."""
+        """Passes the note on, or holds it back and has it counted alone."""
         now = self._clock()
         if now - self._since >= _MINUTE:
             self._since, self._passed = now, 0
         if self._passed >= NOTES_A_MINUTE:
             self._held_back += 1
+            self._observer.count(what)
             return
         if self._held_back:
             facts["held_back"], self._held_back = self._held_back, 0

@@ -10,7 +10,7 @@ class KubeObserver(Protocol):
         """Count `amount` more of `what`; the set of names is small and fixed."""
 
     def note(self, what: str, **facts: object) -> None:
-        """Note something that is worth a log line."""
+        """Note something that is worth a log line, and count it."""
 
 
 class _SilentKubeObserver:

@@ -281,7 +281,6 @@ class Reflector[T: Described, U]:
         metadata = read_head(raw)
         key = Key(metadata.namespace, metadata.name)
         self._drop(key)
-        self._observer.count("reflector.malformed")
         self._observer.note("reflector.malformed", kind=self._resource.kind, key=key, error=str(error))
 
     def _drop(self, key: Key) -> None:

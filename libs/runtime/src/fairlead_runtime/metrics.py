@@ -120,7 +120,7 @@ class MetricsObserver:
         self._event(what).inc(amount)
 
     def note(self, what: str, **facts: object) -> None:
-        """Count and log something that an operator should hear of."""
+        """Count and log something that an operator should hear of; nobody counts it beside that."""
         self._event(what).inc()
         self._log.bind(**facts).info(what, subsystem=self._subsystem)
         if self._spans is not None and (error := facts.get("error")):

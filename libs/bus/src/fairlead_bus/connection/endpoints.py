@@ -80,7 +80,6 @@ class Endpoint:
         if not REPLY_SUBJECTS.match(message.reply):
             # Trap: the answer goes out with our rights. On a reply subject of the asker's choice it would be a write to
             # whatever the asker may not write to itself: a key of a bucket, a fact, a decision.
-            self._connection.observer.count("serve.misdirected")
             self._connection.observer.note("serve.misdirected", subject=message.subject, reply=message.reply)
             return
         asked = Asked(subject=message.subject, payload=message.data, headers=message.headers or {})
@@ -88,7 +87,6 @@ class Endpoint:
         try:
             await self._send(message.reply, payload, headers)
         except BusError as error:
-            self._connection.observer.count("serve.unsent")
             self._connection.observer.note("serve.unsent", subject=asked.subject, error=str(error))
 
     async def _send(self, reply: str, payload: bytes, headers: Mapping[str, str] | None) -> None:
@@ -107,7 +105,6 @@ class Endpoint:
         except Rejected as rejected:
             return rejected.payload, _error(rejected.code, rejected.text)
         except Exception as error:  # noqa: BLE001 - the asker must hear of whatever went wrong, and others be served
-            self._connection.observer.count("serve.failed")
             self._connection.observer.note("serve.failed", subject=asked.subject, error=repr(error))
             return b"", _error(INTERNAL_ERROR, "internal error")
 

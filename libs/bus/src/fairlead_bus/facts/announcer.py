@@ -291,7 +291,6 @@ class Announcer:
             return
         self._mark_looked_at = now
         if await self._bus.last(topology.STATE, subjects.mark(self._cluster)) is None:
-            self._bus.observer.count("announcer.purged")
             self._notes.note("announcer.purged", cluster=self._cluster)
             self._reconciled_for = None
             self._wake.set()
@@ -362,7 +361,6 @@ class Announcer:
             self._too_large.pop(step.subject, None)
 
     def _note_too_large(self, subject: str, error: PayloadTooLargeError) -> None:
-        self._bus.observer.count("announcer.too_large")
         self._notes.note("announcer.too_large", subject=subject, error=str(error))
 
     async def _publish_mark(

@@ -96,7 +96,6 @@ class Leadership:
                 self._lose()
             except RetryableBusError as error:
                 pause = _RETRY_SECONDS
-                self._bus.observer.count("leadership.missed")
                 self._bus.observer.note("leadership.missed", cluster=self._cluster, error=str(error))
             if self.epoch != led:
                 self._wake.set()
@@ -122,7 +121,6 @@ class Leadership:
         seq = await self._swap(self._lease(0), found.seq if found else 0)
         self._held = self._last = seq
         self._trust(sent)
-        self._bus.observer.count("leadership.gained")
         self._bus.observer.note("leadership.gained", cluster=self._cluster, epoch=seq)
 
     async def _renew(self) -> None:
@@ -144,7 +142,6 @@ class Leadership:
 
     def _lose(self) -> None:
         if self._held is not None:
-            self._bus.observer.count("leadership.lost")
             self._bus.observer.note("leadership.lost", cluster=self._cluster, epoch=self._held)
         self._held = None
         self._trusted_until = 0.0

@@ -75,7 +75,6 @@ class Membership:
         try:
             await self._put(to_json(self._describe()))
         except (RetryableBusError, WrongLastSequenceError) as error:
-            self._bus.observer.count("membership.missed")
             self._bus.observer.note("membership.missed", error=str(error))
         else:
             self._renewed = sent

@@ -46,7 +46,6 @@ class Follower:
                     async for delivery in self._given(feed):
                         yield delivery
             except RetryableBusError as error:
-                self._bus.observer.count("follower.resumed")
                 self._bus.observer.note("follower.resumed", filter=self._filter, reason=str(error))
             self._held.clear()
             await asyncio.sleep(0.05)

@@ -360,8 +360,9 @@ class Mirror[T]:
         if self._unshown is not None:
             self._unshown.discard(subject)
         kind = "version" if isinstance(error, UnsupportedVersionError) else "malformed"
-        self._bus.observer.count(f"mirror.{kind}")
-        if subject not in self._unreadable:
+        if subject in self._unreadable:
+            self._bus.observer.count(f"mirror.{kind}")
+        else:
             kept = subject in self._values
             self._notes.note(f"mirror.{kind}", subject=subject, error=str(error), last_good_kept=kept)
         self._unreadable[subject] = str(error)

@@ -46,7 +46,7 @@ class AckBatcher:
                     await self._tell(batch)
                 except BusError as error:
                     # Nothing is lost: without a verdict they come again after the ack wait.
-                    self._bus.observer.count("worker.unsettled", len(batch))
+                    self._bus.observer.count("worker.unsettled", len(batch) - 1)  # the note is the last one
                     self._bus.observer.note("worker.unsettled", messages=len(batch), error=str(error))
             self._settled.set()
 

@@ -325,7 +325,6 @@ class Worker:
             except RetryableBusError:
                 found = 0
             except FatalBusError as error:
-                self._bus.observer.count("worker.cannot_overtake")
                 self._bus.observer.note("worker.cannot_overtake", stream=self._stream, error=str(error))
                 return  # it works as well as without
             if not found:
@@ -410,7 +409,6 @@ class Worker:
                 await self._park(waiting, not_yet)
         except BusError as error:
             # Nothing is lost: without an ack it comes again after the ack wait.
-            self._bus.observer.count("worker.unsettled")
             self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
 
     async def _park(self, waiting: QueuedMessage, not_yet: NotYetError) -> None:
@@ -452,13 +450,11 @@ class Worker:
         except NotYetError as error:
             return error
         except RetryableBusError as error:
-            self._bus.observer.count("worker.hindered")
             self._notes.note("worker.hindered", subject=delivery.subject, error=repr(error))
             return NotYetError(str(error), seconds=_doubled(before, LONGEST_TROUBLE_SECONDS))
         except PoisonError as error:
             await self._put_aside(message, delivery, str(error))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, the message must be settled
-            self._bus.observer.count("worker.failed")
             self._bus.observer.note(
                 "worker.failed",
                 subject=delivery.subject,

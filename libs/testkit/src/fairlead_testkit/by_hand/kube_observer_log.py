@@ -15,6 +15,7 @@ class KubeObserverLog:
         self.counts[what] += amount
 
     def note(self, what: str, **facts: object) -> None:
-        """Keep a note's name; its facts are printed."""
+        """Keep a note's name, and count it; its facts are printed."""
+        self.counts[what] += 1
         print(what, facts)  # noqa: T201 # pytest shows it of a test that fails
         self.notes.append(what)

@@ -109,7 +109,6 @@ class RunHistory:
         try:
             event = EVENT.decode(delivery.payload)
         except ContractError as error:
-            self._bus.observer.count("journal.malformed")
             self._bus.observer.note("journal.malformed", subject=delivery.subject, error=str(error))
             return
         if isinstance(event, JobEvicted | JobEnded) and event.run is not None:
