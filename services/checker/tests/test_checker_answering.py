@@ -1,7 +1,7 @@
 """The loop: what it writes of what stands, and what it remembers meanwhile."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -53,6 +53,7 @@ class CheckedCluster:
         self.now = START
         self.leads = True
         self.refuses = False
+        self.on_write: Callable[[], None] = lambda: None
         self.written: list[tuple[str, str]] = []
         """Workloads, each with the state written of it, or `let in`."""
         self._found: dict[str, KubeObject] = {}
@@ -91,6 +92,7 @@ class CheckedCluster:
 
     async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
         self.written.append((workload.name, str(entries[0]["state"])))
+        self.on_write()
         return not self.refuses
 
     async def end_wait(self, workload: Checked) -> bool:
@@ -165,6 +167,16 @@ async def test_of_two_gangs_of_one_moment_the_first_of_the_order_gets_the_nodes(
     here.gang("later")
     here.gang("first", level=5)
     assert await here.passed() == [("first", "Ready"), ("later", "Retry")]
+
+
+async def test_a_pass_is_decided_by_what_stood_before_its_first_write() -> None:
+    here = CheckedCluster("n1", "n2")
+    here.gang("out", 3)
+    assert await here.passed() == [("out", "Retry")]
+    here.gang("out", 3, message=f"{RESET}. Previously: Retry", evicted=True)
+    here.gang("in")
+    here.on_write = lambda: here.free_capacity.set_node("n1", None)
+    assert await here.passed() == [("out", "Retry"), ("in", "Ready")]
 
 
 async def test_nothing_is_said_twice_of_one_state() -> None:

@@ -93,6 +93,35 @@ class ReturnedGang(NamedTuple):
     why: str
 
 
+class CheckWrite(NamedTuple):
+    """States of our checks that are to be written of a Workload."""
+
+    workload: Checked
+    entries: Sequence[Entry]
+
+
+class CheckPlan(msgspec.Struct, kw_only=True):
+    """The writes of one pass, and what is remembered of it: decided before the first write."""
+
+    activate: list[str]
+    """Our checks of which it is to be said that somebody answers them."""
+    on_their_way_out: list[CheckWrite] = []
+    """Written first: until they are out, Kueue may give them quota again."""
+    answers: list[CheckWrite] = []
+    released: dict[str, ReleasedGang] = {}
+    """Gangs that are let through, by uid."""
+    returned: dict[str, ReturnedGang] = {}
+    """Gangs that do not fit, by uid."""
+    let_in: list[Checked] = []
+    """Gangs out of their queues that fit now."""
+    awaiting: int = 0
+    held: int = 0
+    situation: object = None
+    """Room by which gangs out of their queues were tried; None where they were not."""
+    unanswered: bool = False
+    """Whether more wait for an answer than one pass gives."""
+
+
 class Checker:
     """Answers the checks of one cluster while it leads.
 
@@ -161,31 +190,61 @@ class Checker:
         return self._answers
 
     async def _pass(self) -> None:
-        now, ours = self._clock(), self._facts.checks
-        for check in self._facts.unclaimed():
-            await self._writer.activate(check.metadata.name, now)
-        steps: dict[CheckStep, list[Checked]] = {step: [] for step in CheckStep}
         workloads = self._facts.workloads
+        self._forget({one.uid: one for one in workloads})
+        plan = await self._decide(workloads, self._clock())
+        self._remember(plan)
+        await self._apply(plan)
+
+    async def _decide(self, workloads: Sequence[Checked], now: Micros) -> CheckPlan:
+        """The plan by what stands now. Others have their turn between two gangs: a look takes milliseconds."""
+        ours = self._facts.checks
+        steps: dict[CheckStep, list[Checked]] = {step: [] for step in CheckStep}
         for workload in workloads:
             steps[step_of(workload, ours, now)].append(workload)
-        self._forget({one.uid: one for one in workloads})
-        # First those that are on their way out: until they are, Kueue may give them quota again.
-        await _all(self._put_off(one) for one in steps[CheckStep.SEND_AWAY])
-        await _all(self._settle(one) for one in steps[CheckStep.SETTLE])
-        due = [
-            one
-            for one in sorted(steps[CheckStep.ANSWER], key=_turn)
-            if self._written.get(one.uid) != one.version
-        ]
+        due = self._unwritten(sorted(steps[CheckStep.ANSWER], key=_turn))
         held = dict(self._missing([*steps[CheckStep.HOLD], *steps[CheckStep.ANSWER]], now))
-        self._instruments.stand(awaiting=len(steps[CheckStep.AWAIT]), held=len(held))
+        plan = CheckPlan(
+            activate=[check.metadata.name for check in self._facts.unclaimed()],
+            on_their_way_out=[
+                *(self._put_off(one, now) for one in self._unwritten(steps[CheckStep.SEND_AWAY])),
+                *(self._settled(one, now) for one in self._unwritten(steps[CheckStep.SETTLE])),
+            ],
+            awaiting=len(steps[CheckStep.AWAIT]),
+            held=len(held),
+            unanswered=len(due) > _AT_ONCE,
+        )
         situation = (self._facts.free_capacity.freed, frozenset(held))
         if due or (steps[CheckStep.AWAIT] and situation != self._tried):
             snapshot = self._snapshot(held, {one.uid: one for one in workloads})
-            await self._answer(due, snapshot, ours, now)
-            if len(due) <= _AT_ONCE:
-                self._tried = situation
-                await self._let_in(steps[CheckStep.AWAIT], snapshot)
+            await self._answer(plan, due[:_AT_ONCE], snapshot, now)
+            if not plan.unanswered:
+                plan.situation = situation
+                await self._let_in(plan, steps[CheckStep.AWAIT], snapshot)
+        return plan
+
+    def _remember(self, plan: CheckPlan) -> None:
+        for uid, release in plan.released.items():
+            self._released.setdefault(uid, release)
+            self._sent.pop(uid, None)
+        self._sent |= plan.returned
+        if plan.situation is not None:
+            self._tried = plan.situation
+
+    async def _apply(self, plan: CheckPlan) -> None:
+        """Carries the plan out: what is in one list has no order."""
+        self._instruments.stand(awaiting=plan.awaiting, held=plan.held)
+        for name in plan.activate:
+            await self._writer.activate(name, self._clock())
+        await _all(map(self._write, plan.on_their_way_out))
+        if plan.unanswered:
+            self._wake.set()
+        await _all(map(self._write, plan.answers))
+        await _all(map(self._end_wait, plan.let_in))
+
+    def _unwritten(self, workloads: Iterable[Checked]) -> list[Checked]:
+        """The Workloads of which nothing was written as they stand."""
+        return [one for one in workloads if self._written.get(one.uid) != one.version]
 
     def _forget(self, there: Mapping[str, Checked]) -> None:
         for uid, release in list(self._released.items()):
@@ -230,10 +289,11 @@ class Checker:
         return snapshot
 
     async def _answer(
-        self, due: list[Checked], snapshot: NodeSnapshot, ours: frozenset[str], now: Micros
+        self, plan: CheckPlan, due: Iterable[Checked], snapshot: NodeSnapshot, now: Micros
     ) -> None:
-        writes = []
-        for one in due[:_AT_ONCE]:
+        """Adds the answers to these gangs, one after the other on what those before leave."""
+        ours = self._facts.checks
+        for one in due:
             release = self._released.get(one.uid)
             if release is None:
                 with self._instruments.look_seconds.time():
@@ -242,59 +302,52 @@ class Checker:
             else:
                 # Kueue wrote over our word with an older copy of its own: say it again.
                 answer = release.answer
-            writes.append(self._say(one, answer, ours, now))
+            if answer.fits:
+                plan.released[one.uid] = ReleasedGang(one.reserved or 0, answer, now)
+                entries = check_entries.ready(one, ours, answer.why, answer.zone, now)
+            else:
+                plan.returned[one.uid] = ReturnedGang(one, answer.why)
+                entries = check_entries.retry(one, ours, answer.why, now)
+            plan.answers.append(CheckWrite(one, entries))
             await asyncio.sleep(0)
-        if len(due) > _AT_ONCE:
-            self._wake.set()
-        await _all(writes)
-
-    async def _say(self, one: Checked, answer: StartAnswer, ours: frozenset[str], now: Micros) -> None:
-        if answer.fits:
-            self._released.setdefault(one.uid, ReleasedGang(one.reserved or 0, answer, now))
-            self._sent.pop(one.uid, None)
-            await self._write(one, check_entries.ready(one, ours, answer.why, answer.zone, now))
-        else:
-            self._sent[one.uid] = ReturnedGang(one, answer.why)
-            await self._write(one, check_entries.retry(one, ours, answer.why, now))
 
     # --- who does not fit
 
-    async def _put_off(self, one: Checked) -> None:
+    def _put_off(self, one: Checked, now: Micros) -> CheckWrite:
         times = max((check.retry_count or 1 for check in self._ours(one)), default=1)
         # A time that is doubled more often than that is the longest anyway.
         seconds = min(self._rules.retry_seconds * 2 ** min(times - 1, 16), self._rules.retry_longest_seconds)
-        ours, now = self._facts.checks, self._clock()
-        await self._write(one, check_entries.stay_out(one, ours, self._why(one), seconds, now))
+        why = self._why(one)
+        return CheckWrite(one, check_entries.stay_out(one, self._facts.checks, why, seconds, now))
 
-    async def _settle(self, one: Checked) -> None:
-        await self._write(one, check_entries.pending(one, self._facts.checks, self._why(one), self._clock()))
+    def _settled(self, one: Checked, now: Micros) -> CheckWrite:
+        return CheckWrite(one, check_entries.pending(one, self._facts.checks, self._why(one), now))
 
     def _why(self, one: Checked) -> str:
         sent = self._sent.get(one.uid)
         return sent.why if sent else ""
 
-    async def _let_in(self, waiting: Iterable[Checked], snapshot: NodeSnapshot) -> None:
-        """Puts gangs that fit back into their queues, one by one: quota may still be short for them."""
-        writes = []
+    async def _let_in(self, plan: CheckPlan, waiting: Iterable[Checked], snapshot: NodeSnapshot) -> None:
+        """Adds the gangs that may go back into their queues, one by one: quota may still be short for them."""
+        returned = self._sent | plan.returned
         for one in sorted(waiting, key=_turn)[:_TRIED]:
-            sent = self._sent.get(one.uid)
-            if sent is None or self._written.get(one.uid) == one.version:
+            if one.uid not in returned or not self._unwritten([one]):
                 continue
-            answer = snapshot.fit_now(sent.workload)
+            answer = snapshot.fit_now(returned[one.uid].workload)
             if answer.fits:
                 snapshot.reserve(answer)
-                writes.append(self._end_wait(one))
+                plan.let_in.append(one)
             await asyncio.sleep(0)
-        await _all(writes)
+
+    # --- writes
 
     async def _end_wait(self, one: Checked) -> None:
         self._written[one.uid] = one.version
         if not await self._writer.end_wait(one):
             del self._written[one.uid]
 
-    async def _write(self, one: Checked, entries: Sequence[Entry]) -> None:
-        if self._written.get(one.uid) == one.version:
-            return
+    async def _write(self, write: CheckWrite) -> None:
+        one, entries = write
         self._written[one.uid] = one.version
         if await self._writer.state(one, entries):
             self._instruments.answered(str(entries[0]["state"]))
