@@ -70,7 +70,7 @@ def test_levels_come_with_the_writes_that_they_cost(tmp_path: Path) -> None:
     [pool] = json.loads(ended.stdout)["pools"]
     levels = {job["id"]: job["level"] for job in pool["order"]}
     writes = {write["id"]: write["level"] for write in pool["writes"]}
-    # Two of the queue's front are labelled; the old level of a job behind them may stay where it is.
+    # Two of the queue's heads are labelled; the old level of a job behind them may stay where it is.
     assert levels == {"next": 0, "early": 0, "last": 7} | writes
     assert levels["rush"] > levels["late"] > 0
     words = fairlead("order", str(path), "--levels").stdout

@@ -162,7 +162,7 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     reserve: Reserve = msgspec.field(default_factory=Reserve)
     """Times that the mode `reserve` counts with."""
     window: int = 32
-    """Number of jobs of each queue's front that are labelled."""
+    """Number of heads of each queue that are labelled."""
     shards: int = SHARDS
     """Number of shards by which scorers share a pool; independent of the number of scorers."""
     bands: Bands = msgspec.field(default_factory=Bands)
