@@ -28,8 +28,8 @@ MARKER = "kube"
 _FAILED: pytest.StashKey["dict[str, KubeLabError]"] = pytest.StashKey()
 """Failures of building, by folder of the tool set."""
 REST_AFTER_SECONDS = 10.0
-"""Seconds without a test that uses the session's lab, after which it rests: meanwhile Kubernetes deletes the
-namespaces of the last one."""
+"""Seconds without a test that uses the session's lab, after which it rests: meanwhile Kubernetes deletes the pods of
+the last one."""
 
 
 @dataclass
