@@ -1,11 +1,12 @@
 """A whole Fairlead as the processes that it is in production, for tests that span services."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
 
-from fairlead_bus import Bus, Publisher, RetryableBusError
+from fairlead_bus import Bus, Publisher, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
@@ -91,13 +92,17 @@ async def submit_all(
 
 
 async def whole_queue(bus: Bus, pool: str) -> PoolQueue:
-    """The pool's whole order, as the scorers answer; asked again where one just stood still, or does not know the pool yet."""
+    """The pool's whole order, as the scorers answer; asked again where one stood still, reads the state or lacks the pool."""
     question = to_json(QueueQuestion(pool=pool, limit=0))
 
     async def answered() -> PoolQueue | None:
         try:
             reply = QUEUE_REPLY.decode(await bus.request(subjects.ask("queue"), question, timeout=5.0))
         except RetryableBusError:
+            return None
+        except RemoteError as error:
+            if error.code != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
             return None
         return next((found for found in reply.pools if found.pool == pool), None)
 
