@@ -34,9 +34,11 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
 EACH = 8
+PLAYED = 15
+"""Jobs that end one after another, and admissions at the least."""
 RIGHT, HELPED = 0.8, 0.5
-"""Least part of some twenty admissions on a loaded machine that is right: where the order is exact, and where Kueue's
-own rules come first once in a while. Twenty do not tell 98 % from 90; without wake-ups it was a tenth."""
+"""Least part of these admissions on a loaded machine that is right: where the order is exact, and where Kueue's own
+rules come first once in a while. Fifteen do not tell 98 % from 90; without wake-ups it was a tenth."""
 SLOW = 0.5
 """Seconds after which a release or an arrival has been ordered by, on a loaded machine."""
 
@@ -81,10 +83,10 @@ async def test_what_comes_free_goes_to_the_first_of_the_order_that_fits(
         rounds.backlog(EACH)
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
             await all_placed(bus, fixture)
-            await rounds.play(20 // units, units=units, rest=(0.6, 1.4))
+            await rounds.play(-(-PLAYED // units), units=units, rest=(0.6, 1.4))
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
-        assert len(placements) >= 20
+        assert len(placements) >= PLAYED
         assert PlacementTally.of(placements).right >= least, told(placements)
 
 
@@ -129,12 +131,12 @@ async def test_jobs_that_no_flavor_takes_stand_first_and_keep_nobody_waiting(
             kube_lab.api.create(without_flavor(f"lost-{number}", fixture.namespaces["lost"]))
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
             await all_placed(bus, fixture)
-            await rounds.play(20, rest=(0.6, 1.4))
+            await rounds.play(PLAYED, rest=(0.6, 1.4))
             await rounds.settle()
             found = await eventually(partial(lost_stand_first, bus), 60, what="they keep their places")
         placements = rounds.placements(policy, reaction=SLOW)
         tally = PlacementTally.of(placements)
-        assert len(placements) >= 20
+        assert len(placements) >= PLAYED
         assert tally.right >= RIGHT, told(placements)
         assert tally.idle < SLOW, told(placements)
         [adherence] = [one.adherence for one in found.steering if one.adherence is not None]
