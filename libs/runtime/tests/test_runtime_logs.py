@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from fairlead_testkit.processes.fresh_interpreter import printed_by
+
 PROGRAM = """
 import logging, sys, warnings
 import structlog
@@ -81,3 +83,12 @@ def test_what_json_cannot_hold_is_written_all_the_same() -> None:
     assert "object" in str(lines("info")["hard"]["thing"])
     assert "harder" in lines("info")
     assert "last" in lines("info")
+
+
+def test_a_service_does_without_rich_and_whoever_asks_for_it_has_it() -> None:
+    assert (
+        printed_by(
+            "import fairlead_runtime.service, sys; print('rich' in sys.modules); import rich; print(rich.__name__)"
+        )
+        == "False\nrich"
+    )

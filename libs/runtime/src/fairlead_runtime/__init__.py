@@ -12,3 +12,12 @@ A service is `run_service(ItsSettings, main)` in its `__main__`; `main(settings,
 
 This library knows nothing of NATS: the `nats_*` settings and the observer fit the bus's protocols by their shape.
 """
+
+import sys
+
+# structlog takes rich along where it is installed, to draw in colours what no service prints: 0.1 s of CPU at each start.
+if not {"rich", "structlog"} & sys.modules.keys():
+    sys.modules["rich"] = None  # type: ignore[assignment] # so an import of it fails, as where it is not installed
+    import structlog  # noqa: F401 # here, before anybody else
+
+    del sys.modules["rich"]
