@@ -89,6 +89,26 @@ async def test_two_that_follow_each_other_hash_strings_by_seeds_of_their_own(tmp
     assert third["parent"] in {first["parent"], second["parent"]}, "and no more servers are started than two"
 
 
+async def test_workers_of_a_run_share_its_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = fork_server._servers
+    addresses = fork_server.share()
+    assert fork_server.share() == addresses, "and no more are started"
+    parents = list[object]()
+    for number in range(3):
+        worker = fork_server._Servers()
+        monkeypatch.setattr(fork_server, "_servers", worker)
+        fork_server.use(addresses)
+        if number == 2:
+            run.end()  # and who comes later has servers of its own
+        for name in ("one", "two"):
+            with forked(tmp_path, name=f"{name}-of-{number}") as service:
+                parents.append((await service.logged("told"))["parent"])
+        worker.end()
+    first, second, third = (set(parents[at : at + 2]) for at in (0, 2, 4))
+    assert first == second
+    assert (len(first), len(third), first & third) == (2, 2, set())
+
+
 async def test_exit_codes_and_signals_are_those_of_the_fork(tmp_path: Path) -> None:
     with forked(tmp_path, "end", "3") as process:
         assert await process.ended() == 3

@@ -6,26 +6,28 @@ the arguments, the environment and the log that it is given. So does the `fairle
 
 What a fork shares with the others is what was imported, and the seed by which strings are hashed. That no order hangs on
 that seed is for tests to find; so there are two servers with seeds of their own, in turn, and two replicas differ as in
-production. `make deep` starts each service from nothing.
+production. All workers of a run share these two: what they import takes 1.3 s of CPU each. `make deep` starts each service
+from nothing.
 """
 
 import contextlib
-import gc
-import importlib
 import os
-import pkgutil
-import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import BinaryIO
+from pathlib import Path
+from typing import BinaryIO, Self
 
 import msgspec
+
+from fairlead_testkit.processes import forking
+from fairlead_testkit.processes.forking import COMMANDS, LONGEST, ForkOrder
 
 FORKED = frozenset(
     {
@@ -38,12 +40,7 @@ FORKED = frozenset(
     }
 )
 """Services that run as forks; everything else is started from nothing."""
-COMMANDS = frozenset({"fairlead_cli"})
-"""Commands that run as forks, too."""
 _SERVERS = 2
-_LONGEST = 256 * 1024
-"""The most bytes of an order."""
-
 
 type Streams = tuple[int, int, int]
 """File descriptors of standard input, output and error."""
@@ -51,15 +48,6 @@ type Streams = tuple[int, int, int]
 
 class ForkServerError(Exception):
     """The server ended, or could not fork."""
-
-
-class ForkOrder(msgspec.Struct, frozen=True):
-    """An order to run a module as a fork."""
-
-    module: str
-    arguments: list[str]
-    environ: dict[str, str]
-    folder: str
 
 
 class ForkedProcess:
@@ -115,17 +103,27 @@ class ForkedProcess:
         return bool(looking.poll(None if seconds is None else 1000 * seconds))
 
 
-class ForkServer:
-    """A server of forks and the way to it."""
+class ForkChannel:
+    """The way to a server of forks, whosever it is."""
 
-    def __init__(self) -> None:
-        self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _LONGEST)
-        command = [sys.executable, "-c", f"import {__name__} as it; it.main()", str(far.fileno())]
-        with far:
-            self._process = subprocess.Popen(  # noqa: S603 # ourselves
-                command, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-            )
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LONGEST)
+
+    @classmethod
+    def to(cls, address: str) -> Self:
+        """The way to a server that another process shares.
+
+        Raises:
+            OSError: it has ended.
+        """
+        channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            channel.connect(address)
+        except OSError:
+            channel.close()
+            raise
+        return cls(channel)
 
     def fork(self, order: ForkOrder, streams: Streams) -> ForkedProcess:
         """Run a module in a fork.
@@ -148,8 +146,30 @@ class ForkServer:
         return ForkedProcess(int(said), fds[0], ending)
 
     def end(self) -> None:
-        """End the server; what it forked lives on, and nobody hears of its end."""
+        """Leave the server; what it forked lives on."""
         self._channel.close()
+
+
+class ForkServer(ForkChannel):
+    """A server of this process's own.
+
+    Args:
+        listener: where others may come to it, too.
+    """
+
+    def __init__(self, listener: socket.socket | None = None) -> None:
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        super().__init__(near)
+        given = [one.fileno() for one in (far, listener) if one is not None]
+        command = [sys.executable, "-c", f"import {forking.__name__} as it; it.main()", *map(str, given)]
+        with far:
+            self._process = subprocess.Popen(  # noqa: S603 # ourselves
+                command, pass_fds=given, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+
+    def end(self) -> None:
+        """End the server; what it forked lives on, and nobody hears of its end."""
+        super().end()
         self._process.wait()
 
 
@@ -158,31 +178,67 @@ class _Servers:
 
     def __init__(self) -> None:
         self.used = False
+        self.of_another: Sequence[str] = ()
+        """Addresses of servers that another process shares."""
         self.asking = threading.Lock()
         """Lock for one order at a time: a test may run commands in threads."""
-        self._started: deque[ForkServer] = deque()
+        self._started: deque[ForkChannel] = deque()
+        self._shared: dict[str, ForkServer] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def next(self) -> ForkServer:
+    def next(self) -> ForkChannel:
         """The server whose turn it is: the last of the row, which becomes its first."""
         if len(self._started) < _SERVERS:
-            self._started.appendleft(ForkServer())
+            self._started.appendleft(self._another())
         else:
             self._started.rotate()
         return self._started[0]
 
+    def _another(self) -> ForkChannel:
+        for address in self.of_another[len(self._started) :]:
+            with contextlib.suppress(OSError):  # who shares them is gone
+                return ForkChannel.to(address)
+        return ForkServer()
+
+    def share(self) -> list[str]:
+        """Start servers for others, unless they are there; gives their addresses."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="forks-")
+            for number in range(_SERVERS):
+                address = str(Path(self._folder.name, str(number)))
+                with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+                    listener.bind(address)
+                    listener.listen()
+                    self._shared[address] = ForkServer(listener)
+        return list(self._shared)
+
     def end(self) -> None:
-        """End the servers; what they forked lives on."""
-        for server in self._started:
+        """End the servers, and leave those of another; what they forked lives on."""
+        for server in (*self._started, *self._shared.values()):
             server.end()
         self._started.clear()
+        self._shared.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
 
 _servers = _Servers()
 
 
-def use() -> None:
-    """Starts services of this process as forks from now on."""
+def use(addresses: Sequence[str] = ()) -> None:
+    """Starts services of this process as forks from now on.
+
+    Args:
+        addresses: addresses of servers that another process shares; without any, this process starts its own.
+    """
     _servers.used = True
+    _servers.of_another = addresses
+
+
+def share() -> list[str]:
+    """The addresses of servers that other processes may use until `end`; none where this process uses no forks itself."""
+    return _servers.share() if _servers.used else []
 
 
 def end() -> None:
@@ -227,72 +283,3 @@ def fork_with(
 
 def _of_python(environ: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in environ.items() if key.startswith(("PYTHON", "LANG", "LC_"))}
-
-
-# The server ---------------------------------------------------------------------------------------------------------
-
-
-def _serve(channel: socket.socket) -> ForkOrder | None:
-    """Fork for each order, and tell of each end. Gives the order in a fork; None when nobody is left to give one."""
-    endings: dict[int, tuple[int, int]] = {}  # by pidfd: process id, and where to say its exit code
-    while True:
-        for ready in select.select([channel.fileno(), *endings], [], [])[0]:
-            if ready in endings:
-                _tell(*endings.pop(ready))
-                os.close(ready)
-                continue
-            said, fds, _, _ = socket.recv_fds(channel, _LONGEST, 4)
-            if not said:
-                return None
-            order, [*streams, end] = msgspec.json.decode(said, type=ForkOrder), fds
-            _import(order.module)
-            pid = os.fork()
-            if pid == 0:
-                for other in (channel.detach(), end, *endings, *(one for _, one in endings.values())):
-                    os.close(other)
-                _become(order, streams)
-                return order
-            pidfd = os.pidfd_open(pid)
-            endings[pidfd] = (pid, end)
-            for stream in streams:
-                os.close(stream)
-            socket.send_fds(channel, [str(pid).encode()], [pidfd])
-
-
-def _import(module: str) -> None:
-    """Import what a service is made of, or all that some word of a command imports when it runs."""
-    before = len(sys.modules)
-    if module in COMMANDS:
-        package = importlib.import_module(module)
-        for found in pkgutil.walk_packages(package.__path__, f"{module}."):
-            if not found.name.endswith("__main__"):
-                importlib.import_module(found.name)
-    else:
-        importlib.import_module(f"{module}.app")
-    if len(sys.modules) != before:
-        gc.collect()
-        gc.freeze()  # a fork that looks for garbage would copy all of it
-
-
-def _tell(pid: int, end: int) -> None:
-    _, status = os.waitpid(pid, 0)
-    with contextlib.suppress(BrokenPipeError):  # who asked for it is gone
-        os.write(end, str(os.waitstatus_to_exitcode(status)).encode())
-    os.close(end)
-
-
-def _become(order: ForkOrder, streams: Sequence[int]) -> None:
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
-        os.close(stream)
-    os.chdir(order.folder)
-    os.environ.clear()
-    os.environ.update(order.environ)
-    sys.argv = [order.module, *order.arguments]
-
-
-def main() -> None:
-    """Be a server, and in a fork what was ordered."""
-    order = _serve(socket.socket(fileno=int(sys.argv[1])))
-    if order is not None:
-        runpy.run_module(order.module, run_name="__main__", alter_sys=True)

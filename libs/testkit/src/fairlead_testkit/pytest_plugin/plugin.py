@@ -49,6 +49,7 @@ __all__ = [
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_configure_node",
     "pytest_ignore_collect",
     "pytest_runtest_setup",
     "pytest_unconfigure",
@@ -59,6 +60,7 @@ __all__ = [
 ]
 
 
+_FORKS = "fairlead_forks"
 REAL_PROCESSES = ("kube", "slurm", "integration", "container", "chaos")
 """Markers of tests with real processes. All others say the same thing in every run, and get no second try."""
 LAB_SECONDS = 180
@@ -77,7 +79,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.hasplugin("hypothesispytest"):
         _load(profile)
     if profile != "deep":
-        fork_server.use()
+        fork_server.use(getattr(config, "workerinput", {}).get(_FORKS, ()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: lanes.XdistWorker) -> None:
+    """Tell a worker where services are forked."""
+    node.workerinput[_FORKS] = fork_server.share()
 
 
 def _load(profile: str) -> None:
