@@ -103,6 +103,11 @@ def etcd(kit: Kit, layout: KubeLabPaths, ports: Ports) -> list[str]:
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
         "--unsafe-no-fsync",
+        # What the log of writes holds goes into the database in one piece, not ten times a second; and alone, it beats slower.
+        "--backend-batch-interval=2s",
+        "--backend-batch-limit=100000",
+        "--heartbeat-interval=500",
+        "--election-timeout=5000",
         "--quota-backend-bytes=8589934592",
         "--log-level=warn",
     ]
