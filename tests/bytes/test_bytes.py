@@ -61,7 +61,7 @@ REPOSITORY = Path(__file__).parents[2]
 SHARDS = 3
 EXPLAINED = 3
 """Jobs of a case that are explained: the first, the middle one and the last by their names."""
-FEW = 4
+FEW = 6
 """Number of cases of which one is looked at in each run."""
 DIGITS = 16
 """Digits of a SHA-256 in hexadecimal: 64 bits tell any change of a byte."""

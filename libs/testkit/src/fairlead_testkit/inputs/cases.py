@@ -1,4 +1,4 @@
-"""Number of random cases that a property is tried on: 40 in every run, twenty thousand by HYPOTHESIS_PROFILE=deep.
+"""Number of random cases that a property is tried on: 30 in every run, twenty thousand by HYPOTHESIS_PROFILE=deep.
 
 For properties that are the reason to trust the arithmetic; others keep to the smaller numbers of the profiles. CI tries
 the same cases in every run, so more of them there cost each run and find nothing new; `make faults` shows that these
@@ -7,7 +7,7 @@ find what is known to go wrong, and the deep form looks for what is not.
 
 from hypothesis import settings
 
-CASES = 40
+CASES = 30
 DEEP_CASES = 20_000
 
 
