@@ -104,9 +104,21 @@ def test_a_fight_ends_with_the_job_left_alone() -> None:
     expectations = Expectations()
     assert fight(expectations, 1.0) == [LevelVerdict.DRIFT] * FIGHT_ROUNDS + [LevelVerdict.FIGHT]
     assert expectations.leaves_alone(seen(0, 99))
-    assert expectations.fights == 1
+    assert expectations.fought == {"team-a/x"}
     expectations.forget("team-a/x")
-    assert expectations.fights == 0
+    assert not expectations.fought
+
+
+def test_a_fight_that_was_ended_is_over_until_there_were_as_many_rounds_again() -> None:
+    expectations = Expectations()
+    fight(expectations, 1.0)
+    expectations.end_fights(["team-a/y"])
+    assert expectations.fought == {"team-a/x"}
+    expectations.end_fights(["team-a/x"])
+    assert not expectations.fought
+    assert not expectations.leaves_alone(seen(0, 99))
+    assert fight(expectations, 1.0) == [LevelVerdict.DRIFT] * FIGHT_ROUNDS + [LevelVerdict.FIGHT]
+    assert expectations.fought == {"team-a/x"}
 
 
 def test_rare_drift_is_repaired_for_ever() -> None:

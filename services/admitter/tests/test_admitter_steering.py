@@ -151,7 +151,7 @@ def test_a_fought_job_is_left_alone_and_the_others_are_still_ordered() -> None:
     plan = cluster.plan(wanted)
     assert plan.writes == []
     assert plan.left_alone == 1
-    assert cluster.expectations.fights == 1
+    assert cluster.expectations.fought == {wanted[0]}
     assert [uid for uid in cluster.order() if uid != wanted[0]] == wanted[1:]
 
 

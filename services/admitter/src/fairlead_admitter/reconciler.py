@@ -103,6 +103,8 @@ class Reconciler:
         self._failure_scope = FailureScope(expectations.backoff, frontend_backoff)
         self._lead = lead
         self._epoch: int | None = None
+        self._words: dict[str, tuple[bytes | None, ...]] = {}
+        """The operators' words on each pool, as they were heard last."""
         self._took_over = False
         """Whether this replica leads anew, and has not told the traces of what it found."""
         self._wake = wake
@@ -142,6 +144,7 @@ class Reconciler:
             return
         self._adherence.observe(seen, pools)
         self._tell_of_starts(seen, pools)
+        self._hear_operators(pools)
         plans = {pool: self._decide(pool, queues) for pool, queues in pools.items()}
         for pool, plan in plans.items():
             self._have_swept(pool, pools[pool], plan)
@@ -211,11 +214,26 @@ class Reconciler:
                 self._expectations.forget(change.before.uid)
         self._expectations.doubt(seen.at)
         self._planner.note(seen, pools)
-        self._record.left_alone.set(self._expectations.fights)
+        self._record.left_alone.note(self._fought_over(pools))
         self._record.resting.set(len(self._expectations.backoff))
         if seen.jobs and seen.news:
             self._record.admitted(sum(change.admitted for change in seen.jobs))
             self._arrivals.note(seen.state_seq, seen.at)
+
+    def _fought_over(self, pools: Mapping[str, frozenset[str]]) -> dict[str, str]:
+        """The pool of each job that is left alone after a fight, by uid; empty for a job in none."""
+        jobs = [job for job in map(self._watch.facts.job, self._expectations.fought) if job is not None]
+        pool_of = {queue: pool for pool, queues in pools.items() for queue in queues} if jobs else {}
+        return {job.uid: pool_of.get(job.queue, "") for job in jobs}
+
+    def _hear_operators(self, pools: Mapping[str, frozenset[str]]) -> None:
+        """Ends the fights in each pool of which an operator said a word since: it asks for another try."""
+        words = {pool: self._watch.words_heard(pool) for pool in pools}
+        spoken = {pool for pool in pools if self._words.get(pool, words[pool]) != words[pool]}
+        self._words = words
+        if spoken:
+            fought = self._fought_over(pools).items()
+            self._expectations.end_fights(uid for uid, pool in fought if pool in spoken)
 
     def _tell_of_starts(self, seen: Observation, pools: dict[str, frozenset[str]]) -> None:
         """Tells traces and the measured waits of starts; a job that ran for a moment is seen only once it has ended."""

@@ -79,6 +79,15 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     judged."""
 
 
+class LeftAlone(msgspec.Struct, frozen=True, kw_only=True):
+    """The queued jobs of a pool that an admitter leaves alone, as somebody else kept changing their levels."""
+
+    pool: str
+    jobs: int
+    since: dict[str, Micros]
+    """Instants since when, by uid: of those who have been left alone longest, where they are many."""
+
+
 class LeaderLease(Message, frozen=True, kw_only=True):
     """The one replica that leads its role for a cluster. The sequence of the key's first write is its epoch."""
 
@@ -102,6 +111,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     no more; 0 where they come in time. The watcher of the cluster tells changes together meanwhile."""
     outpaced: dict[str, list[str]] = {}
     """Queues, by pool, that start jobs faster than an admitter's levels reach them; pools with none are left out."""
+    left_alone: list[LeftAlone] = []
+    """Jobs that an admitter leaves alone, by pool; pools with none are left out."""
     silent: str = ""
     """Reason for which the cluster does not answer; empty while it does. A watcher says why its statements
     may be old, an admitter why it cannot write there."""

@@ -78,6 +78,9 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     unanswered: int | msgspec.UnsetType = msgspec.UNSET
     """Number of jobs that have their quota and start nothing, as nobody answers the check of gangs: no
     checker leads there. Left out for none, and where a tenant asks."""
+    left_alone: int | msgspec.UnsetType = msgspec.UNSET
+    """Number of queued jobs that are not steered, as somebody else kept changing their levels. Left out for
+    none."""
     promised: Promised | msgspec.UnsetType = msgspec.UNSET
     """Promises of reserve mode. Left out without it, and where all jobs fit."""
     levels_left: int = 0
@@ -134,6 +137,9 @@ class RankedPosition(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRA
     id."""
     approved: Approval | None = None
     """Grant of a class to this job alone."""
+    left_alone: Moment | msgspec.UnsetType = msgspec.UNSET
+    """Instant since which the job is not steered, as somebody else kept changing its level. Left out of all
+    others."""
     why: str = ""
     """Reason for which the job at the rank before this one goes first, in words (`it` and `its tenant` are
     that job's); empty of the first, and where it is not told: between jobs of one tenant, and far down."""
@@ -296,6 +302,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVEL
     unchecked: str | msgspec.UnsetType = msgspec.UNSET
     """Check that has yet to let the job start, in words: of a running job that has its quota and no pods yet.
     Left out of all others."""
+    left_alone: Moment | msgspec.UnsetType = msgspec.UNSET
+    """Instant since which the job is not steered, as somebody else kept changing its level. Left out of all
+    others."""
     steering: Steering | None = None
     ahead: list[AheadOf] = []
     waited_seconds: float = 0.0

@@ -50,6 +50,7 @@ from fairlead_testkit.inputs.builders import (
     an_ended_event,
 )
 from fairlead_testkit.oracles.starting_order import in_starting_order
+from fairlead_testkit.timing.awaiting import eventually
 from fairlead_testkit.timing.beside import beside
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
@@ -121,6 +122,12 @@ class FakeCluster:
         await self._say("job", job.id, job, scope=job.scope)
         self.changed.set()
         return job
+
+    async def contest(self, wanted: Sequence[str], rounds: int) -> None:
+        """Overwrite the level of the first of these jobs as often, each time once it was put right."""
+        for level in range(1, rounds + 1):
+            await eventually(lambda: self.order() == wanted, on=self.changed, what=f"the order {wanted}")
+            await self.state(self.jobs[wanted[0]], level=-level)
 
     async def start(self, uid: str) -> None:
         """The frontend starts the job, and says so as state and event."""

@@ -2,7 +2,8 @@
 
 The state that shows a level comes later than the reply that confirms it. Until it does, the written level counts:
 nothing is written twice. A level that changes without a write of ours is *drift*, and the next pass repairs it. The
-same job overwritten again and again is a *fight* with another writer: ended with an alarm, not fought.
+same job overwritten again and again is a *fight* with another writer: ended with an alarm, not fought. The job is left
+alone until it waits no more, another replica leads, or an operator says a word on its pool.
 
 How a write is found again in the state depends on the frontend. Where its reply names the revision that the state
 will show, that revision tells. Where it can't (an API server counts by itself, and the state's revisions are the
@@ -14,7 +15,7 @@ is written again, and the frontend says whether it still stood.
 import enum
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -162,9 +163,9 @@ class Expectations:
         return [uid for uid, trail in self._trails.items() if trail.unseen]
 
     @property
-    def fights(self) -> int:
-        """Number of queued jobs that are left alone, as somebody else keeps writing to them."""
-        return len(self._fought)
+    def fought(self) -> frozenset[str]:
+        """The uids of queued jobs that are left alone, as somebody else keeps writing to them."""
+        return frozenset(self._fought)
 
     def drifted(self, uid: str) -> bool:
         """Whether somebody else changed the level that we wrote to this job, and we didn't write since."""
@@ -243,6 +244,13 @@ class Expectations:
         self._trails.clear()
         self._fought.clear()
         self._blind.clear()
+
+    def end_fights(self, uids: Iterable[str]) -> None:
+        """Ends the fights over these jobs: they are written to again, and rounds are counted anew."""
+        for uid in self._fought.intersection(uids):
+            self._fought.discard(uid)
+            self._trails[uid].fought = False
+            self._trails[uid].drifts.clear()
 
     def forget(self, uid: str) -> None:
         """Forgets a job that is not queued any more."""

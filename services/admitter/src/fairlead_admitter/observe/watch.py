@@ -227,6 +227,10 @@ class Watch:
         words = [*words_on(pool), leave_of(cluster), revocation_of(cluster), lever_of(cluster)]
         return all(self._policy.values.get(word) == self._words_heard.get(word) for word in words)
 
+    def words_heard(self, pool: str) -> tuple[bytes | None, ...]:
+        """The operators' words on the pool, as the last look heard them: each that is said anew makes another value."""
+        return tuple(map(self._words_heard.get, words_on(pool)))
+
     def room_comes(self, queues: Collection[str]) -> bool:
         """Whether a job of these queues is known to have ended since the last look."""
         for subject, value in self._state.pending.items():

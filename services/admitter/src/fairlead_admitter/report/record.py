@@ -11,6 +11,7 @@ from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.decision_gate import DecisionVerdict, Unsettled
 from fairlead_admitter.observe.expectations import LevelVerdict
 from fairlead_admitter.report.job_traces import JobTraces
+from fairlead_admitter.report.left_alone import LeftAloneRecord
 from fairlead_admitter.report.withheld_levels import WithheldLevels
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.decisions import Decision
@@ -46,7 +47,7 @@ class AdmitterRecord:
         self._fights: Counter = metrics.counter(
             "fights", "Jobs that another writer relabelled so often that they are left alone."
         )
-        self.left_alone: Gauge = metrics.gauge("left_alone", "Queued jobs that are left alone after a fight.")
+        self.left_alone = LeftAloneRecord(metrics)
         self.resting: Gauge = metrics.gauge(
             "resting", "Queued jobs that rest after a failed write while others went well; tried again later."
         )
