@@ -442,6 +442,15 @@ def test_an_order_that_levels_come_too_late_for_is_not_called_exact() -> None:
     assert "enforcement loose: jobs start too fast" in explanation
 
 
+def test_a_job_that_is_left_alone_is_marked_at_any_width() -> None:
+    alone = ranked(rank=1, left_alone=NOW)
+    for columns in (60, 90, 200):
+        lines = queue_view(queue_of(ranked(), alone), columns=columns).splitlines()
+        assert sum(line.startswith("2* ") for line in lines) == 1
+        assert "* the admitter leaves its level alone, as somebody else keeps changing it" in " ".join(lines)
+    assert "leaves its level alone" not in queue_view(queue_of(ranked()))
+
+
 def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     unsafe = msgspec.structs.replace(
         KUEUE, withheld="a level could stop a running job", levels_left=3, preemptions_by_left_levels=2

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.frontend.capabilities import Capabilities
-from fairlead_contracts.messages.members import LeaderLease
+from fairlead_contracts.messages.members import LeaderLease, LeftAlone
 from fairlead_contracts.messages.questions import Steering
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of
 from fairlead_policy.levels.operators import OperatorWords
@@ -111,6 +112,45 @@ def test_a_pool_whose_queue_outpaces_levels_is_followed_loosely_at_best(
 
     assert said({"c1/gpu": ["main"]}) == told
     assert said({"c1/cpu": ["main"]}) == said({}) == (stated, why)
+
+
+ALONE = [LeftAlone(pool="c1/gpu", jobs=1, since={"small": NOW}), LeftAlone(pool="c1/cpu", jobs=2, since={})]
+ONE = "the admitter leaves 1 job alone, as somebody else keeps changing its level: the order holds but for it"
+
+
+@pytest.mark.parametrize(
+    ("stated", "why", "outpaced", "told"),
+    [
+        ("exact", "", {}, ("loose", ONE)),
+        ("standing", "its head", {}, ("loose", f"{ONE}; its head")),
+        ("exact", "", {"c1/gpu": ["main"]}, ("loose", f"{RUSHED}; {ONE}")),
+        ("tie-break", "own quotas", {"c1/gpu": ["main"]}, ("tie-break", f"{ONE}; own quotas")),
+    ],
+)
+def test_a_pool_of_whose_jobs_some_are_left_alone_is_not_followed_exactly(
+    stated: str, why: str, outpaced: dict[str, list[str]], told: tuple[str, str]
+) -> None:
+    cache = ClusterCache()
+    all_steps(cache.adopting(a_document(), 1))
+    known: list[State] = [a_pool(enforcement=stated, enforcement_why=why), a_queue()]
+    all_steps(cache.learning({subject_of(state): state for state in known}))
+
+    def said(left_alone: list[LeftAlone]) -> Steering:
+        leaders = StatedLeaders(WATCHED, a_lease("admitter", outpaced=outpaced, left_alone=left_alone))
+        [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
+        return steering
+
+    found = said(ALONE)
+    assert (found.enforcement, found.enforcement_why, found.left_alone) == (*told, 1)
+    assert as_a_tenant_hears(found) == found
+    assert said(ALONE[1:]).left_alone is msgspec.UNSET
+    assert "leaves 3 jobs alone" in said([LeftAlone(pool="c1/gpu", jobs=3, since={})]).enforcement_why
+
+
+def test_since_when_a_job_is_left_alone_is_told_of_those_that_are_named() -> None:
+    _, view = steered(WATCHED, a_lease("admitter", left_alone=ALONE))
+    assert view.left_alone_since("small") == to_datetime(NOW)
+    assert view.left_alone_since("gang") is None
 
 
 ALIKE = a_job("a", demand={"gpu": 1}, equivalence="f01")

@@ -41,6 +41,10 @@ _IN_A_TREE = (
     ": of the tenant at the top of its tree, just before this job starts; "
     "`fairlead tenants` shows each tenant's own, as it is now"
 )
+_LEFT_ALONE = (
+    "* the admitter leaves its level alone, as somebody else keeps changing it: "
+    "it starts by the level that stands, whatever its position here"
+)
 _SHARE_THEN = "share then: what its tenant holds of the pool just before it starts; `fairlead tenants` shows what it holds now"
 
 
@@ -192,7 +196,7 @@ def position_lines(
     # Of the first alone there is nothing to tell; else no reason is one of a scorer of an earlier release.
     told = any(ranked.why for ranked in positions) or not any(ranked.rank for ranked in positions)
     shown: list[_Shown[RankedPosition]] = [
-        (Column("#", right=True), lambda one: str(one.rank + 1)),
+        (Column("#", right=True), lambda one: f"{one.rank + 1}{'*' if one.left_alone else ''}"),
         (Column("job", is_name=True), lambda one: job_name(one.position.id, one.owner)),
         (Column("tenant"), lambda one: one.position.tenant),
     ]
@@ -211,6 +215,8 @@ def position_lines(
         (Column(why, wraps=True), lambda one: StyledText(_why(one, told=told, by_weight=by_weight), "dim")),
     ]
     yield from _table(shown, positions, columns, style)
+    if any(one.left_alone for one in positions):
+        yield style(wrapped(_LEFT_ALONE, columns), "yellow")
 
 
 def _table[T](shown: Sequence[_Shown[T]], rows: Iterable[T], columns: int, style: Style) -> Iterator[str]:

@@ -23,6 +23,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 _MOST_FOUND = 10
 """Jobs explained for one name; names are rarely shared by more than a few clusters."""
 _MOST_NEAR = 3
+_QUEUED = (Phase.WAITING, Phase.HELD)
 _SHOWN_FIRST = (Phase.WAITING, Phase.HELD, Phase.RUNNING, Phase.ENDED)
 
 
@@ -66,7 +67,7 @@ class Explainer:
         known = [self._facts(job, at) for job in sorted(self._cache.find(name), key=_shown_first)]
         asked = [fact for fact in known if tenant in (None, fact.tenant)][:_MOST_FOUND]
         found = [await self._complete(fact, at, open_names=tenant is None) for fact in asked]
-        return [self._with_reservation(fact, open_names=tenant is None) for fact in found]
+        return [self._with_admitters_word(fact, open_names=tenant is None) for fact in found]
 
     def near(self, name: str, tenant: str | None) -> list[str]:
         """A few jobs whose names begin so, with their scopes: Kubernetes adds letters to a `generateName`."""
@@ -79,11 +80,15 @@ class Explainer:
         ]
         return list(dict.fromkeys(asked))[:_MOST_NEAR]
 
-    def _with_reservation(self, fact: Explanation, *, open_names: bool) -> Explanation:
+    def _with_admitters_word(self, fact: Explanation, *, open_names: bool) -> Explanation:
         if fact.steering is not None and not open_names:
             fact = msgspec.structs.replace(fact, steering=as_a_tenant_hears(fact.steering))
         told = self._reserved.reasons(fact, open_names=open_names)
-        return msgspec.structs.replace(fact, reasons=[*told, *fact.reasons]) if told else fact
+        if fact.left_alone:
+            told = [*job_sentences.left_alone(fact.left_alone, fact.level, fact.pool or ""), *told]
+        if fact.phase == Phase.HELD:  # that it is held says more
+            return msgspec.structs.replace(fact, reasons=[*fact.reasons, *told])
+        return msgspec.structs.replace(fact, reasons=[*told, *fact.reasons])
 
     def _facts(self, job: JobState, at: Micros) -> Explanation:
         until = at if job.unchecked else job.started or job.ended or at
@@ -112,6 +117,9 @@ class Explainer:
             name=msgspec.UNSET if job.name == job.id else job.name,
             said=job.said,
             unchecked=job.unchecked or msgspec.UNSET,
+            # Of a job that starts the lease says so for a moment longer.
+            left_alone=(self._steering.left_alone_since(job.uid) if job.phase in _QUEUED else None)
+            or msgspec.UNSET,
             steering=None if pool is None else self._steering.of_cluster(pool, job.cluster),
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,

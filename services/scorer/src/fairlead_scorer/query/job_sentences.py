@@ -1,7 +1,7 @@
 """Reasons in words: what a person reads about one job's position. Every number is one that the position was made from."""
 
 from fairlead_contracts.base.figures import duration
-from fairlead_contracts.base.instants import to_seconds
+from fairlead_contracts.base.instants import Moment, to_seconds
 from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.state import JobHolder, JobState, Outcome, Phase
 
@@ -52,6 +52,16 @@ def unanswered(job: JobState) -> str:
         f"Nobody answers its check {GANG_FIT} now: no checker leads for cluster {job.cluster}. "
         f"An operator starts one, or lets it through unchecked by `fairlead watchdog --check {GANG_FIT}`."
     )
+
+
+def left_alone(since: Moment, level: int, pool: str) -> list[str]:
+    """The sentences on a job that is not steered, as somebody else kept changing its level: what stands, and what ends that."""
+    who = "somebody else kept changing it. Fairlead cannot see who."
+    stands = f"Level {level} stands, and the job starts by that, whatever its position here."
+    return [
+        f"The admitter has left its level alone since {since:%Y-%m-%d %H:%M:%S} UTC: {who}",
+        f"{stands} Once nobody else sets its level, `fairlead resume {pool}` has the admitter write it again.",
+    ]
 
 
 def _sentence(told: str) -> str:

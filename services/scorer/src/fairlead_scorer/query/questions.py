@@ -264,6 +264,7 @@ class Questions:
             owner=owner,
             name=UNSET if (name := job_name(position.id, owner)) == position.id else name,
             approved=None if job is None else self._cache.approval_of(job),
+            left_alone=self._steering.left_alone_since(position.uid) or UNSET,
             why=why,
         )
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.base.instants import Moment, to_datetime
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.questions import Adherence, Steering
 from fairlead_contracts.messages.state import JobState, PoolState, QueueState
@@ -52,6 +52,11 @@ class SteeringView:
         """The steering of one cluster; None where the pool has no queue there."""
         return next((one for one in self.of(pool) if one.cluster == cluster), None)
 
+    def left_alone_since(self, uid: str) -> Moment | None:
+        """The instant since which a job's level is left alone; None where it is not, or where it is one of too many to be named."""
+        known = (one.since for lease in self._leaders.leaders(ADMITTER) for one in lease.left_alone)
+        return next((to_datetime(since[uid]) for since in known if uid in since), None)
+
     def unheard(self) -> dict[str, str]:
         """Watched clusters of which nothing is heard, and why what is known of each may be old."""
         return {lease.cluster: lease.silent for lease in self._leaders.leaders(_WATCHER) if lease.silent}
@@ -71,7 +76,9 @@ class SteeringView:
         going = judged.unsafe or judged.fate is LevelFate.GO
         lease, watcher = self._leaders.leader(ADMITTER, cluster), self._leaders.leader(_WATCHER, cluster)
         checked = self._leaders.leader(_CHECKER, cluster) is not None
-        how, why = _enforcement(stated, [] if lease is None else lease.outpaced.get(pool, []))
+        left_alone = sum(one.jobs for one in ([] if lease is None else lease.left_alone) if one.pool == pool)
+        outpaced = [] if lease is None else lease.outpaced.get(pool, [])
+        how, why = _enforcement(stated, outpaced, left_alone)
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
@@ -81,6 +88,7 @@ class SteeringView:
             unheard=(_UNWATCHED if watcher is None else watcher.silent) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
             unanswered=(0 if checked else self._cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
+            left_alone=left_alone or msgspec.UNSET,
             promised=self._reserved.promised(cluster, pool) or msgspec.UNSET,
             levels_left=sum(map(self._cache.levels_in, queues)) if going else 0,
             preemptions_by_left_levels=0 if lease is None else lease.preemptions_by_left_levels.get(pool, 0),
@@ -102,19 +110,34 @@ class SteeringView:
         )
 
 
-def _enforcement(stated: list[PoolState], outpaced: list[str]) -> tuple[str, str]:
+def _enforcement(stated: list[PoolState], outpaced: list[str], left_alone: int) -> tuple[str, str]:
     """The enforcement of the loosest of these pools, and why it is no better.
 
     Args:
         stated: as their cluster states them.
         outpaced: the queues that start jobs faster than levels reach them.
+        left_alone: number of jobs whose levels somebody else keeps changing.
     """
     loosest = max(stated, key=_looseness, default=None)
     how, why = (_FIRMNESS[0], "") if loosest is None else (loosest.enforcement, loosest.enforcement_why)
-    if not outpaced or (loosest is not None and _looseness(loosest) > _FIRMNESS.index(_LOOSE)):
+    firmer = loosest is None or _looseness(loosest) <= _FIRMNESS.index(_LOOSE)
+    told = []
+    if outpaced and firmer:
+        told.append(f"jobs start faster than levels reach them ({', '.join(outpaced)})")
+    if left_alone:
+        told.append(_left_alone_in_words(left_alone))
+    if not told:
         return how, why
-    rushed = f"jobs start faster than levels reach them ({', '.join(outpaced)})"
-    return _LOOSE, f"{rushed}; {why}" if why else rushed
+    return _LOOSE if firmer else how, "; ".join([*told, why] if why else told)
+
+
+def _left_alone_in_words(jobs: int) -> str:
+    if jobs == 1:
+        return "the admitter leaves 1 job alone, as somebody else keeps changing its level: the order holds but for it"
+    return (
+        f"the admitter leaves {jobs} jobs alone, as somebody else keeps changing their levels: "
+        "the order holds but for these"
+    )
 
 
 def _where_jobs_differ(pool: PoolState) -> PoolState:
