@@ -177,8 +177,8 @@ def test_a_trace_that_cannot_be_read_is_refused_with_the_place(
     [
         (b"vc,job\na,\xff", "bad.csv cannot be read: line 2, column 3: its text must be in UTF-8"),
         (b"\x1f\x8bjunk, which no gzip wrote", "bad.csv cannot be read: it begins as gzip does, and is broken"),
-        (gzip.compress(b"vc,job\n" * 99)[:-9], "bad.csv cannot be read: it begins as gzip does, and is broken"),
-        (gzip.compress(b"vc,job\n")[:10] + b"\xff" * 30, "bad.csv cannot be read: it begins as gzip does, and is broken"),
+        (gzip.compress(b"vc,job\n" * 99, mtime=0)[:-9], "bad.csv cannot be read: it begins as gzip does, and is broken"),
+        (gzip.compress(b"vc,job\n", mtime=0)[:10] + b"\xff" * 30, "bad.csv cannot be read: it begins as gzip does, and is broken"),
     ],
 )  # fmt: skip
 def test_a_trace_that_is_no_text_is_told_in_words(tmp_path: Path, content: bytes, complaint: str) -> None:
