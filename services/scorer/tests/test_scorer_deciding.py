@@ -12,6 +12,7 @@ from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, DecisionStam
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.oracles.waiting import uids
 from fairlead_testkit.timing.stepping import all_steps
 
 
@@ -54,7 +55,7 @@ def test_jobs_that_no_flavor_takes_fill_heads_of_their_own() -> None:
         for one in content.queue_heads
     ]
     assert queue_heads == [(False, 4, ["m5", "m6", "m7"]), (True, 5, ["m0", "m1", "m2"])]
-    assert content.queue_heads[1].positions == before.queue_heads[0].positions, (
+    assert uids(content.queue_heads[1].positions) == uids(before.queue_heads[0].positions), (
         "they keep their places in the order"
     )
     assert not same(before, content)

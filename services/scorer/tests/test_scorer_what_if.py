@@ -113,12 +113,12 @@ async def test_scorers_say_together_what_one_order_says(harness: tuple[BusHarnes
 async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    """The pool has no tpu: who holds or asked for one stands behind all others."""
+    """The pool has no tpu: who holds one stands behind all others, as who is not in the policy does."""
     facts = [
         *FACTS[:2],
         a_job("odd", scope="team-b", demand={"tpu": 2000}, phase=Phase.RUNNING, started=NOW),
         a_job("asks", demand={"tpu": 2000}, submitted=NOW),
-        a_job("late", submitted=NOW + 1),
+        a_job("late", scope="stranger", submitted=NOW + 1),
         a_job("b", scope="team-b", submitted=NOW + 2),
     ]
     async with scored(nats_server, tmp_path, terms(), facts) as opened:

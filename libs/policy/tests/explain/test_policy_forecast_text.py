@@ -301,8 +301,8 @@ def test_an_end_that_makes_an_infinite_share_finite_passes_finite_ones_too() -> 
         for uid, tenant, at, demand in (
             ("j1", "ada", 99 * HOUR, {"cpu": 4000}),
             ("j1b", "ada", 99 * HOUR, {"cpu": 4000}),
-            ("j3", "cyd", 0, {GPU: 4000}),
-            ("j4", "cyd", 0, {"cpu": 4000}),
+            ("j3", "cyd", 0, {"cpu": 4000}),
+            ("j4", "dan", 0, {"cpu": 4000}),
             ("j2", "bob", HOUR, {"cpu": 4000}),
         )
     ]

@@ -145,11 +145,6 @@ def test_a_weight_of_nothing_below_a_tenant_is_the_reason() -> None:
             "Its tenant a holds 2 nvidia.com/gpu, of which the pool has none",
             "this one's tenant holds nvidia.com/gpu, of which the pool has none",
         ),
-        (
-            "jb2",
-            "A job of b before it asks for 1 nvidia.com/gpu, of which the pool has none",
-            "this one's tenant has jobs before this one that ask for nvidia.com/gpu, of which the pool has none",
-        ),
         ("jw", "Its tenant w has weight 0 here", "this one's tenant has weight 0 here"),
         ("jx", "Its tenant x is not in the policy", "this one's tenant is not in the policy"),
     ],
@@ -159,15 +154,12 @@ def test_of_what_makes_a_share_infinite_the_one_cause_is_told(uid: str, cause: s
     jobs = {
         "jb": a_job("jb", "b", age=3, gpu=1),
         "ja": a_job("ja", "a", cpu=1),
-        "jb2": a_job("jb2", "b", cpu=1),
         "jw": a_job("jw", "w", cpu=1),
         "jx": a_job("jx", "x", cpu=1),
     }
-    first = a_job("first", "c") if uid == "jb2" else jobs["jb"]
-    named = rules(capacity=lacking.capacity, weights={**lacking.weights, "c": ONE})
-    words = told(named, {"a": {GPU: 2000}}, uid, first, jobs["jb"], jobs[uid])
+    words = told(lacking, {"a": {GPU: 2000}}, uid, jobs["jb"], jobs[uid])
     assert words[1] == f"{cause}: {FINITE}"
-    assert f"Before it stands {first.id} of {first.tenant}: {neighbour}." in words
+    assert f"Before it stands jb of b: {neighbour}." in words
 
 
 def test_what_counts_otherwise_is_said_to() -> None:

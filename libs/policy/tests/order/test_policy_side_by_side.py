@@ -143,7 +143,6 @@ def columns(count: int, rng: np.random.Generator) -> JobColumns:
         rank=rng.integers(0, len(CLASSES), count) * 2,
         submitted=NOW - rng.integers(0, 50, count) * HOUR,
         queue=none,
-        lacking=none,
         weight_number=none,
         demand=rng.integers(0, 3, (len(RESOURCES), count)) * 1000,
     )
@@ -223,7 +222,7 @@ def test_each_tenant_keeps_what_was_scored_beside_others() -> None:
     assert order.at(NOW).positions()[:] == plain.at(NOW).positions()[:]
 
 
-def test_every_job_behind_the_first_that_asks_for_what_the_pool_has_not_says_so() -> None:
+def test_a_job_that_asks_for_what_the_pool_has_not_counts_nothing_for_those_behind_it() -> None:
     rules = PoolRules(
         capacity={"cpu": 9}, classes=CLASSES, unlisted_entitlement=Fraction(1), resource_weights={}
     )
@@ -239,9 +238,10 @@ def test_every_job_behind_the_first_that_asks_for_what_the_pool_has_not_says_so(
     ]
     order = PoolFacts(rules)
     found = {position.uid: position for position in side_by_side(order, jobs)}
-    asked = {uid for uid, position in found.items() if position.unbounded_by == "asked"}
-    assert asked == {"a-2", "a-3", "b-1", "b-2", "b-3"}
-    assert {(found[uid].dominant, found[uid].use) for uid in asked} == {("gpu", 5)}
+    assert {uid: position.use for uid, position in found.items() if uid[0] != "c"} == {
+        "a-0": 0, "a-1": 1, "a-2": 1, "a-3": 2, "b-0": 0, "b-1": 0, "b-2": 1, "b-3": 1,
+    }  # fmt: skip
+    assert not any(position.unbounded for position in found.values())
     step_by_step(order, jobs)
     assert found == {position.uid: position for position in order.at(NOW).positions()}
 

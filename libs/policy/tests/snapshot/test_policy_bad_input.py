@@ -197,14 +197,15 @@ def test_a_pool_of_nothing_and_a_pool_without_jobs_have_an_order() -> None:
         empty = snapshot(pools=[{"name": "p", "capacity": capacity}])
         assert not list(ordered(empty).positions)
     nothing = snapshot(job("x"), job("y", submitted=NOW - 1), pools=[{"name": "p", "capacity": {"cpu": 0}}])
-    assert [(one.uid, one.unbounded) for one in ordered(nothing).positions] == [("y", False), ("x", True)]
+    assert [(one.uid, one.unbounded) for one in ordered(nothing).positions] == [("y", False), ("x", False)]
 
 
 def test_sums_beyond_64_bits_are_infinite_shares_and_nobody_elses_trouble() -> None:
     """The largest quantity that may be written, a dozen times: more than 2^63 in base units."""
     largest = MAX_QUANTITY // 1000
     many = [job(f"a{number:02d}", demand={"cpu": largest}, submitted=NOW + number) for number in range(12)]
-    pool = ordered(snapshot(*many, *(job(f"b{number:02d}", "b") for number in range(12))))
+    others = [job(f"b{number:02d}", "b") for number in range(12)]
+    pool = ordered(snapshot(*many, *others, pools=[{"name": "p", "capacity": {"cpu": largest}}]))
     positions = {position.uid: position for position in pool.positions}
     assert [name for name in positions if name.startswith("a")] == [f"a{number:02d}" for number in range(12)]
     assert positions["a11"].unbounded

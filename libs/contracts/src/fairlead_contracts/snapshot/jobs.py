@@ -146,6 +146,7 @@ class JobChecks:
                 None if job.priority_override is None else self._override(at, job.priority_override)
                 for job in jobs
             ],
+            [job.flavorless for job in jobs],
         )
         read = list(map(SnapshotJob, *columns))
         for number, job in enumerate(jobs):

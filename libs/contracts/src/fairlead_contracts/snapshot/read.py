@@ -18,7 +18,8 @@
 Quantities are integers, decimals or Kubernetes strings; times are Unix seconds or RFC 3339. `demand` is the whole
 job's. A tenant's weight, pool and parent count before those that the policy gives it. Beside the format above, a job may
 say its `pool` (for a tenant with jobs in several), its `cluster` (where one frontend runs on several), its `uid` (where
-that is not its id) and a granted `priority_override` (a number in place of its class's weight). Of its pods it may say
+that is not its id), a granted `priority_override` (a number in place of its class's weight), and that it is `flavorless`
+(none of its queue's flavors takes it). Of its pods it may say
 `annotations` (HAMi's) and in `gang` a `selector`, `tolerations`, a `zone_key`, or several kinds of pods as `shapes`. A node may
 say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards` HAMi's `annotations` and those of its `pods`.
 With H-DRF a pool may say which resources are `saturated`, where its clusters or flavors make that another answer than its sums do. A queue and a class value may say their `cluster`, a queue its frontend's `capabilities`; a pool that has a queue in `queues` has all of its queues there. What this release knows of but does not act on is refused where it would change the order.

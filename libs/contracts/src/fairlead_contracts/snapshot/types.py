@@ -179,6 +179,7 @@ class WrittenJob(Strict, frozen=True, kw_only=True, gc=False, rename={"job_class
     level: int | None = None
     runtime_limit: object = None
     annotations: dict[str, str] | None = None
+    flavorless: bool = False
 
 
 class WrittenSnapshot[Job](Strict, frozen=True, kw_only=True):
@@ -365,6 +366,8 @@ class SnapshotJob(msgspec.Struct, frozen=True, gc=False):
     runtime_limit: Micros | None = None
     priority_override: float | None = None
     """A number in place of its class's weight, as granted."""
+    flavorless: bool = False
+    """Whether its frontend said that none of its queue's flavors takes it, whatever quota is free."""
     pods: int = 1
     gang: SnapshotGang | None = None
     """Word on the job's pods; None where it says no more than their number."""

@@ -208,10 +208,10 @@ def unbounded_by(scores: Scores, row: int, entitled: Fraction) -> UnboundedBy | 
         return "weight"
     if not scores.lacking[row]:
         return "beyond"
-    return "held" if scores.lacking[0] else "asked"
+    return "held"
 
 
-NUMBERS = 5
+NUMBERS = 4
 """The rows of the array before those of the demand."""
 
 
@@ -224,18 +224,17 @@ class JobColumns(NamedTuple):
     """Submit instant in microseconds, within what rules.FARTHEST allows."""
     queue: Ints
     """Number of the job's queue; 0 where nobody asks for the first of a queue."""
-    lacking: Ints
-    """1 where the job asks for a resource of which the pool has none, else 0."""
     weight_number: Ints
     """Number of the class's weight, of `ClassWeightNumbers`; 0 where classes are strict."""
     demand: Ints
-    """Demand as (resources, jobs), base units between 0 and LARGEST; the resources are those of the rules."""
+    """Demand as (resources, jobs), base units between 0 and LARGEST; the resources are those of the rules. It counts for
+    the jobs behind, so it is 0 of jobs that cannot start: these would take what they never hold."""
 
     @classmethod
     def of(cls, numbers: Ints) -> "JobColumns":
         """The jobs of one array, (what each is, jobs): the columns as above, and from there on a row for each resource."""
-        rank, submitted, queue, lacking, weight_number = numbers[:NUMBERS]
-        return cls(rank, submitted, queue, lacking, weight_number, numbers[NUMBERS:])
+        rank, submitted, queue, weight_number = numbers[:NUMBERS]
+        return cls(rank, submitted, queue, weight_number, numbers[NUMBERS:])
 
     def numbers(self) -> Ints:
         """The jobs as one array, as `of` takes it."""
@@ -252,12 +251,6 @@ class JobColumns(NamedTuple):
     def take(self, rows: Ints | slice) -> "JobColumns":
         """The jobs at these positions, in that order."""
         return JobColumns(*(column[..., rows] for column in self))
-
-    def demand_of_startable(self, rules: PoolRules) -> Ints:
-        """The demand of each job, none of jobs that are larger than the pool: these never start."""
-        capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
-        startable = (self.demand <= capacity[:, np.newaxis]).all(axis=0) & (self.lacking == 0)
-        return np.where(startable, self.demand, 0)
 
 
 class Tenants(NamedTuple):
@@ -304,7 +297,7 @@ def score(jobs: JobColumns, tenants: Tenants, measure: ShareMeasure) -> Scores:
         return Scores(join([]), empty, empty, np.empty(0, np.bool_))
     lengths = _lengths(tenants.starts, count)
     before, beyond = _sums_before(jobs.demand, tenants, lengths)
-    lacking = _lacking_before(jobs.lacking > 0, tenants, lengths)
+    lacking: Flags = np.repeat(tenants.lacking, lengths)
     dominant = use = np.zeros(count, np.int64)
     if len(before):
         dominant = measure.dominant_of(before)
@@ -383,15 +376,6 @@ def _large_sums(demand: Ints, use: Ints) -> tuple[Ints, Flags]:
     sums = np.cumsum(steps, axis=1)
     over: Flags = (sums > LARGEST).any(axis=0)
     return np.minimum(sums, LARGEST).astype(np.int64), over
-
-
-def _lacking_before(asked: Flags, tenants: Tenants, lengths: Ints) -> Flags:
-    """Whether the use before each job takes in what the pool has not."""
-    found: Flags = np.repeat(tenants.lacking, lengths)
-    if asked.any():
-        counts = np.cumsum(asked) - asked
-        found |= counts > np.repeat(counts[tenants.starts], lengths)
-    return found
 
 
 def lacking_of(demand: Mapping[str, int], rules: PoolRules) -> str | None:

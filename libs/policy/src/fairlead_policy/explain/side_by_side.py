@@ -123,7 +123,7 @@ class SideBySide:
             before = (sequence.job_at(at) for sequence, ahead in counted for at in range(ahead))
             return asked_in_turn(before, rules)
         columns = JobColumns.joined([sequence.first_columns(ahead) for sequence, ahead in counted])
-        sums = [_sum(column) for column in columns.demand_of_startable(rules)]
+        sums = [_sum(column) for column in columns.demand]
         return Counter(dict(zip(rules.resources, sums, strict=True)))
 
     def _first(self, chosen: Flags, count: int, *, sign: int) -> list[tuple[int, int]]:
@@ -167,10 +167,10 @@ def _sum(column: Ints) -> int:
 
 
 def asked_in_turn(jobs: Iterable[WaitingJob], rules: PoolRules) -> Counter[str]:
-    """The demand of jobs for every resource, without jobs that are larger than the pool: these never start."""
+    """The demand of jobs for every resource, without jobs that cannot start: too large for the pool, or for no flavor."""
     asked: Counter[str] = Counter()
     for job in jobs:
-        if all(amount <= max(0, rules.capacity.get(name, 0)) for name, amount in job.demand.items()):
+        if rules.holds(job.demand) and not job.flavorless:
             for name, amount in job.demand.items():
                 asked[name] += counted_amount(amount)
     return asked

@@ -177,8 +177,8 @@ class Positions(Sequence[Position]):
             because[row] = "beyond"
             tag[row] = key[row] = 0.0
             if scores.lacking[row]:
-                dominant[row], use[row], held = self._line.cause_at(rows.item(row))
-                because[row] = "held" if held else "asked"
+                dominant[row], use[row] = self._line.cause_at(rows.item(row))
+                because[row] = "held"
             if not self._rules.entitlement_of(top[row]):
                 because[row] = "weight"
         return PositionColumns(
@@ -337,7 +337,7 @@ def _new_effective_job(sequence: ServiceOrder, tenant: str, at: int) -> Effectiv
     use, rank = 0 if scores.lacking[at] else scores.use.item(at), scores.rows.rank.item(at)
     dominant = sequence.measure.rules.resources[scores.dominant.item(at)] if use else ""
     if scores.lacking[at] and tenant == sequence.top:
-        dominant, use, _ = sequence.cause_at(at)
+        dominant, use = sequence.cause_at(at)
     return EffectiveJob(
         uid=job.uid,
         id=job.id,

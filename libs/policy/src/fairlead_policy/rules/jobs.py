@@ -56,6 +56,14 @@ class PositionedJob(OwnJob, Protocol):
         """The job's name."""
 
 
+class UnplacedJob(PositionedJob, Protocol):
+    """A waiting job that is yet to be put into its tenant's own order."""
+
+    @property
+    def flavorless(self) -> bool:
+        """Whether its frontend said that none of its queue's flavors takes it, whatever quota is free."""
+
+
 class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An eligible job that waits: the facts that its position depends on, and its names."""
 
@@ -72,12 +80,19 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     override: float | None = None
     """A granted number in place of its class's weight, where classes are not strict."""
 
+    @property
+    def flavorless(self) -> bool:
+        """Whether none of its queue's flavors takes it."""
+        return self.queue.flavorless
+
 
 class QueueNumbers:
     """Numbers of a pool's queues, so that arrays can hold them. A queue keeps its number."""
 
     def __init__(self) -> None:
         self.queues: list[JobQueue] = []
+        self.flavorless: list[int] = []
+        """Numbers of the queues whose jobs no flavor takes."""
         self._numbers: dict[JobQueue, int] = {}
 
     def number(self, queue: JobQueue) -> int:
@@ -86,4 +101,6 @@ class QueueNumbers:
         if found is None:
             found = self._numbers[queue] = len(self.queues)
             self.queues.append(queue)
+            if queue.flavorless:
+                self.flavorless.append(found)
         return found

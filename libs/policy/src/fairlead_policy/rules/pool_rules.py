@@ -214,6 +214,11 @@ class PoolRules:
         """Whether the resource counts but the pool has none of it: any use of it is an infinite share."""
         return self.counts(resource) and self.capacity.get(resource, 0) <= 0
 
+    def holds(self, demand: Mapping[str, int]) -> bool:
+        """Whether the whole pool has what a job asks for: else it never starts, and counts nothing for those behind it."""
+        capacity = self.capacity
+        return all(amount <= max(0, capacity.get(name, 0)) for name, amount in demand.items())
+
     def aged(self, submitted: Micros, now: Micros) -> Micros:
         """The instant that a job's waiting counts from."""
         return submitted if self.cap is None else max(submitted, now - self.cap)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import gt
 
 import msgspec
+import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position, TenantShare
@@ -155,7 +155,7 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
         job_class=job.job_class,
         submitted=job.submitted,
         demand=job.demand,
-        queue=JobQueue(job.cluster or job.frontend, job.queue),
+        queue=JobQueue(job.cluster or job.frontend, job.queue, job.flavorless),
         override=job.priority_override,
     )
 
@@ -182,10 +182,6 @@ def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], now: Micros) 
 
 
 def _asks_for_more(lines: OwnLines, rules: PoolRules) -> bool:
-    """Whether some job may ask for more than the pool has."""
-    if not all(rules.resource_weights.values()):
-        return True  # of what does not count, lines do not hold what is asked for
-    jobs = JobColumns.of(lines.numbers)
-    has = [rules.capacity[name] for name in rules.resources]
-    largest = jobs.demand.max(axis=1, initial=0).tolist()
-    return bool(jobs.lacking.any()) or any(map(gt, largest, has))
+    """Whether some job asks for more than the pool has: no column holds what such a one asks for."""
+    nothing = ~JobColumns.of(lines.numbers).demand.any(axis=0)
+    return any(not rules.holds(lines.job_at(row).demand) for row in np.flatnonzero(nothing).tolist())

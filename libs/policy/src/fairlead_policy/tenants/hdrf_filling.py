@@ -61,7 +61,6 @@ class _ServedJob(NamedTuple):
     weight_number: int
     uid: str
     queue: int
-    lacking: bool
     demand: list[int]
 
 
@@ -187,7 +186,6 @@ class Leaf:
     def start(self, job: _ServedJob) -> None:
         """Notes that the next job starts."""
         self.started += 1
-        self._lacks = self._lacks or job.lacking
         self._free -= not job.rank & 1
         self.totals = list(map(add, self.totals, job.demand))
         self._held = None
@@ -196,14 +194,13 @@ class Leaf:
 def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_ServedJob]:
     columns = tenant_queue.columns(start + count, start)
     return [
-        _ServedJob(rank, submitted, weight_number, tenant_queue.uid_at(row), queue, bool(lacking), demand)
-        for row, (rank, submitted, weight_number, queue, lacking, demand) in enumerate(
+        _ServedJob(rank, submitted, weight_number, tenant_queue.uid_at(row), queue, demand)
+        for row, (rank, submitted, weight_number, queue, demand) in enumerate(
             zip(
                 columns.rank.tolist(),
                 columns.submitted.tolist(),
                 columns.weight_number.tolist(),
                 columns.queue.tolist(),
-                columns.lacking.tolist(),
                 columns.demand.T.tolist(),
                 strict=True,
             ),
@@ -341,8 +338,6 @@ class Branch:
         line.row.append(leaf.started - 1)
         line.held.append(self.dominant())
         self._started = list(map(add, self._started, job.demand))
-        if job.lacking:
-            self._lacks = True
 
     @property
     def totals(self) -> list[int]:

@@ -27,7 +27,7 @@ class TopLevelTenant(Protocol):
     def tie_at(self, index: int) -> TieBreak:
         """The tie that settles equal keys and submit instants."""
 
-    def cause_at(self, index: int) -> InfiniteCause:
+    def cause_at(self, index: int, /) -> InfiniteCause:
         """The resource that the pool has none of and that makes the share of a job infinite."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
 from fairlead_policy.exact.scoring import JobColumns, Scores, ShareMeasure, lacking_of
-from fairlead_policy.rules.jobs import OwnJob, WaitingJob
+from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
 from fairlead_policy.tenants.merging import JobTable, SequencePrefix, ranked
 from fairlead_policy.tenants.tenant_queue import TenantQueue
@@ -24,23 +24,17 @@ class InfiniteCause(NamedTuple):
     resource: str
     """Name of the resource; empty where no such resource is the cause."""
     amount: int
-    held: bool
-    """Whether it is held, or was; else a job before asks for it. The first cause in sequence is told."""
 
 
-def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> InfiniteCause:
+def cause_of(use: Mapping[str, int], rules: PoolRules) -> InfiniteCause:
     """The cause of an infinite share, where it is a resource that the pool has none of.
 
     Args:
         use: the use of its tenant.
-        first: the first job before it that asks for such a resource; None where none does.
         rules: the pool's rules.
     """
-    for amounts, held in ((use, True), ({} if first is None else first.demand, False)):
-        name = lacking_of(amounts, rules)
-        if name is not None:
-            return InfiniteCause(name, min(amounts[name], LARGEST), held)
-    return InfiniteCause("", 0, held=False)
+    name = lacking_of(use, rules)
+    return InfiniteCause("", 0) if name is None else InfiniteCause(name, min(use[name], LARGEST))
 
 
 class InSequence(NamedTuple):
@@ -179,16 +173,9 @@ class ServiceOrder:
         if not self.alone:
             yield InSequence(self, np.arange(len(indexes)), indexes)
 
-    def cause_at(self, index: int) -> InfiniteCause:
-        """The resource that the pool has none of and that makes the share of a job infinite."""
-        rules = self.measure.rules
-        first = self._first_lacking
-        return cause_of(self.use, self.job_at(first) if first < index else None, rules)
-
-    @cached_property
-    def _first_lacking(self) -> int:
-        """The index of the first job that asks for a resource that the pool has none of; 0 where none does."""
-        return int((self.table.columns.lacking[self.prefix.at] > 0).argmax())
+    def cause_at(self, _: int, /) -> InfiniteCause:
+        """The resource that the pool has none of and that makes the shares of all its jobs infinite."""
+        return cause_of(self.use, self.measure.rules)
 
     def job_within(self, tenant: str, index: int) -> WaitingJob:
         """A job by its index in the sequence of a tenant on its way up."""

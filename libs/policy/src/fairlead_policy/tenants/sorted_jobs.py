@@ -15,15 +15,15 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
-from fairlead_policy.exact.scoring import NUMBERS, JobColumns, ShareMeasure, lacking_of
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, WaitingJob
+from fairlead_policy.exact.scoring import NUMBERS, JobColumns, ShareMeasure
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, UnplacedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
 _KEY_BITS = 63
 
 
 def _columns_of(
-    jobs: Sequence[OwnJob], queues: Iterable[JobQueue] | None, measure: ShareMeasure
+    jobs: Sequence[UnplacedJob], queues: Iterable[JobQueue] | None, measure: ShareMeasure
 ) -> JobColumns:
     """The jobs in their order, and the queue of each; None where nobody asks for the first of a queue."""
     rules = measure.rules
@@ -33,15 +33,21 @@ def _columns_of(
     if rules.saturated:
         rank += np.array([rules.asks_for_saturated(demand) for demand in demands], np.bool_)[asked]
     none = np.zeros(len(jobs), np.int64)
+    queue = none if queues is None else np.array(list(map(measure.queues.number, queues)), np.int64)
+    amounts = _amounts(demands, rules)[:, asked]
+    if queues is None:
+        flavorless = np.array([job.flavorless for job in jobs], np.bool_)
+        amounts = np.where(flavorless, 0, amounts) if flavorless.any() else amounts
+    elif measure.queues.flavorless:
+        amounts = np.where(np.isin(queue, measure.queues.flavorless), 0, amounts)
     return JobColumns(
         rank=rank,
         submitted=bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST),
-        queue=none if queues is None else np.array(list(map(measure.queues.number, queues)), np.int64),
-        lacking=_lacking(demands, rules)[asked],
+        queue=queue,
         weight_number=none
         if rules.strict
         else np.array(list(map(measure.weight_numbers.of, jobs)), np.int64),
-        demand=_amounts(demands, rules)[:, asked],
+        demand=amounts,
     )
 
 
@@ -57,13 +63,6 @@ def _distinct(demands: Sequence[Mapping[str, int]]) -> tuple[Sequence[Mapping[st
     return list(by_id.values()), _numbered(ids, len(ids))[0]
 
 
-def _lacking(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
-    """The number 1 for each demand that asks for what the pool has not, else 0."""
-    if set(itertools.chain.from_iterable(demands)) <= rules.unit_share_by_name.keys():
-        return np.zeros(len(demands), np.int64)  # nearly always
-    return np.array([lacking_of(demand, rules) is not None for demand in demands], np.int64)
-
-
 def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
     """The number of each of `count` values, equal ones alike, and the distinct values in the order in which they come."""
     numbers = defaultdict[T, int](itertools.count().__next__)
@@ -71,11 +70,18 @@ def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
 
 
 def _amounts(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
-    """The amounts as they count, (resources, demands)."""
+    """The amounts as they count, (resources, demands): none of a demand that is larger than the pool."""
     names = rules.resources
     # Demand by demand: what one asks for lies together in memory.
     stated = bounded([one.get(name, 0) for one in demands for name in names], 0, LARGEST)
-    return np.ascontiguousarray(stated.reshape(len(demands), len(names)).T)
+    amounts = stated.reshape(len(demands), len(names))
+    capacity = np.array([max(0, min(rules.capacity[name], LARGEST)) for name in names], np.int64)
+    larger: Flags = (amounts > capacity).any(axis=1)
+    if not set(itertools.chain.from_iterable(demands)) <= rules.unit_share_by_name.keys():  # seldom
+        larger = ~np.array([rules.holds(one) for one in demands], np.bool_)
+    if larger.any():
+        amounts = np.where(larger[:, np.newaxis], 0, amounts)
+    return np.ascontiguousarray(amounts.T)
 
 
 def own_orders(
@@ -229,7 +235,7 @@ class OwnLines:
 
     @classmethod
     def of(
-        cls, jobs: Sequence[PositionedJob], queues: Iterable[JobQueue] | None, measure: ShareMeasure
+        cls, jobs: Sequence[UnplacedJob], queues: Iterable[JobQueue] | None, measure: ShareMeasure
     ) -> "OwnLines":
         """The lines of these jobs, and the queue of each; None where nobody asks for the first of a queue."""
         if len(jobs) == 1:  # as at most events: there is nothing to sort

@@ -21,7 +21,7 @@ from fairlead_policy.tenants.hdrf_filling import CachedTree, HdrfFilling, LiveTr
 from fairlead_policy.tenants.hdrf_sequences import served_prefixes, whole_sequences
 from fairlead_policy.tenants.merging import JobTable, ScoredNode, SequencePrefix, leaf_prefix, merge
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
-from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
+from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder, cause_of
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 from fairlead_policy.tenants.tenant_share import tenant_share_of
 
@@ -191,9 +191,9 @@ class TenantTree:
         """The tie that settles equal keys and submit instants; the tenant stands alone."""
         return self.lone_queue.uid_at(index), 0
 
-    def cause_at(self, index: int) -> InfiniteCause:
-        """The resource that the pool has none of and that makes the share of a job infinite."""
-        return self.sequence(0, index + 1).cause_at(index)
+    def cause_at(self, _: int, /) -> InfiniteCause:
+        """The resource that the pool has none of and that makes the shares of all its jobs infinite."""
+        return cause_of(self.use_below(self.top), self.rules)
 
     def _first(self, now: Micros, window: int, tenants: Collection[str] | None) -> tuple[ServiceOrder, Ints]:
         if self.rules.rescaled:

@@ -186,6 +186,8 @@ class _Filling:
             order.append(self._pick(leaf))
             job = self.waiting[leaf].pop(0)
             held = self.held.setdefault(leaf, {})
+            if any(amount > self.rules.capacity.get(name, 0) for name, amount in job.demand.items()):
+                continue  # never starts: those behind it must not wait as if it had
             for resource, amount in job.demand.items():
                 held[resource] = held.get(resource, 0) + amount
         return order
