@@ -3,23 +3,25 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain, compress, repeat
+from itertools import compress, repeat
 from operator import not_
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.snapshot.values import EntryPlace, SnapshotValues
 
 _REMEMBERED = 32_768
-"""Different demands of one shape: some 10 MB."""
+"""Different demands of the same resources: some 10 MB."""
 
-type _Shape = tuple[str, tuple[str, ...]]
-"""A pool, and the resources that demands there name in this order."""
-type _StatedAmounts = tuple[object, ...]
-"""Amounts that a demand states, one of each resource of its shape."""
+type _Names = tuple[str, ...]
+"""Resources that demands name, in this order."""
+type _Shape = tuple[str, _Names]
+"""A pool, and the resources that demands there name."""
+type _Amounts = tuple[int, ...]
+"""Amounts that a demand states, one of each of its resources."""
 
 
 class DemandReader:
-    """Reads demands, without what is 0. Jobs that ask for the same mostly share one dict, which is read once.
+    """Reads demands, without what is 0. Jobs that ask for the same mostly share one dict.
 
     Args:
         resources: names of the pools' resources, by pool.
@@ -29,9 +31,9 @@ class DemandReader:
     def __init__(self, resources: Mapping[str, AbstractSet[str]], values: SnapshotValues) -> None:
         self._resources = resources
         self._values = values
-        self._known: defaultdict[_Shape, dict[_StatedAmounts, dict[str, int]]] = defaultdict(dict)
-        self._varied: set[_Shape] = set()
-        """Shapes whose demands hardly repeat: to look for one costs a third of reading it."""
+        self._known: defaultdict[_Names, dict[_Amounts, dict[str, int]]] = defaultdict(dict)
+        self._varied: set[_Names] = set()
+        """Resources whose amounts hardly repeat: to look for them costs a third of reading them."""
 
     def one(self, place: EntryPlace, found: Mapping[str, object], pool: str) -> dict[str, int]:
         """Reads one demand, and tells its problems."""
@@ -61,50 +63,36 @@ class DemandReader:
     def _alike(self, at: int, shape: _Shape, found: Sequence[Mapping[str, object]]) -> list[dict[str, int]]:
         """Demands of one shape."""
         pool, names = shape
-        rows = _rows_of(found)
-        if rows is not None and set(names) <= self._resources.get(pool, set(names)):
+        if names and set(names) <= self._resources.get(pool, set(names)):
             try:
-                return self._read(shape, rows)
+                columns = self._values.columns_of_amounts(names, [one.values() for one in found])
             except FieldError:
                 pass
+            else:
+                return self._shared(names, list(zip(*columns, strict=True)))
         return [self.one(("jobs", at, "demand"), one, pool) for one in found]
 
-    def _read(self, shape: _Shape, rows: Sequence[_StatedAmounts]) -> list[dict[str, int]]:
-        """Demands of one shape, those that are not known resource by resource.
-
-        Raises:
-            FieldError: something is wrong with one of them; nothing is told.
-        """
-        names, known = shape[1], self._known[shape]
-        if shape in self._varied:
-            return self._made(names, rows)
+    def _shared(self, names: _Names, rows: Sequence[_Amounts]) -> list[dict[str, int]]:
+        """Demands of these resources: for amounts that are known one dict, which all who ask for them share."""
+        known = self._known[names]
+        if names in self._varied:
+            return _made(names, rows)
         read = list(map(known.get, rows))
         new = list(compress(rows, map(not_, read)))
-        made = self._made(names, new)
+        made = _made(names, new)
         if len(known) < _REMEMBERED:
             known.update(zip(new, made, strict=True))
         elif len(new) > len(rows) / 2:
-            self._varied.add(shape)
+            self._varied.add(names)
             known.clear()
         following = iter(made)
         return [one or next(following) for one in read]
 
-    def _made(self, names: tuple[str, ...], rows: Sequence[_StatedAmounts]) -> list[dict[str, int]]:
-        if not names or not rows:
-            return [{} for _ in rows]
-        columns = self._values.columns_of_amounts(names, rows)
-        made = list(map(dict, map(zip, repeat(names), zip(*columns, strict=True))))
-        for name, column in zip(names, columns, strict=True):
-            if 0 in column:
-                for demand in compress(made, map(not_, column)):
-                    del demand[name]
-        return made
 
-
-def _rows_of(found: Sequence[Mapping[str, object]]) -> list[_StatedAmounts] | None:
-    """The amounts that demands state, a row each; None where something is neither number nor text."""
-    rows = [tuple(one.values()) for one in found]
-    kinds = set(map(type, chain.from_iterable(rows)))
-    if float in kinds:  # its digits are what it means, and it is taken for no integer that it equals
-        rows = [tuple(repr(one) if type(one) is float else one for one in row) for row in rows]
-    return rows if kinds <= {int, str, float} else None
+def _made(names: _Names, rows: Sequence[_Amounts]) -> list[dict[str, int]]:
+    made = list(map(dict, map(zip, repeat(names), rows)))
+    for name, column in zip(names, zip(*rows, strict=True), strict=False):
+        if 0 in column:
+            for demand in compress(made, map(not_, column)):
+                del demand[name]
+    return made

@@ -187,7 +187,7 @@ class JobChecks:
     def _queue_times(
         self, at: int, found: Sequence[object], since: Sequence[object], submitted: Sequence[Micros]
     ) -> Sequence[Micros]:
-        if all(one is None for one in found):
+        if found.count(None) == len(found):
             return submitted
         # Mostly they are the same texts: those were read already, and told if they could not be.
         if found == since and all(submitted) and list(map(type, found)) == list(map(type, since)):
@@ -204,7 +204,10 @@ class JobChecks:
 
     def _once[K, V](self, known: dict[K, V], found: Sequence[K], read: Callable[[K], V]) -> list[V]:
         """Reads values that many jobs share, each once if it is right."""
-        return [known[one] if one in known else self._learned(known, one, read) for one in found]
+        try:
+            return list(map(known.__getitem__, found))
+        except KeyError:
+            return [known[one] if one in known else self._learned(known, one, read) for one in found]
 
     def _learned[K, V](self, known: dict[K, V], found: K, read: Callable[[K], V]) -> V:
         problems = len(self._values.problems)

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, from_seconds
-from fairlead_contracts.base.quantities import exponent_hint, parse_quantity
+from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units, exponent_hint, parse_quantity
 from fairlead_contracts.snapshot.gangs import AmountsReader, Fail
 
 type EntryPlace = tuple[str, int, str]
@@ -34,6 +34,23 @@ class _KnownAmounts(dict[str | int, int]):
     def __init__(self, resource: str) -> None:
         super().__init__()
         self._resource = resource
+        self._scale = base_units(resource)
+
+    def of(self, column: Sequence[object]) -> list[int]:
+        """The base units of many amounts.
+
+        Raises:
+            FieldError: one is no amount.
+        """
+        whole = [one for one in column if type(one) is int]
+        if len(whole) == len(column) and min(whole) >= 0 and max(whole) * self._scale <= MAX_QUANTITY:
+            return [one * self._scale for one in whole]
+        # True is no 1 here, and a decimal is read by its digits: neither may be taken for the integer it equals.
+        texts = [repr(one) if type(one) is float else one for one in column]
+        amounts = [self[one] for one in texts if type(one) is str or type(one) is int]
+        if len(amounts) < len(column):
+            raise FieldError("", None, "is neither number nor text")
+        return amounts
 
     def __missing__(self, written: str | int) -> int:
         amount = parse_quantity(self._resource, written, field="")
@@ -104,19 +121,19 @@ class SnapshotValues:
         return amounts if len(amounts) == len(found) else self._amounts_one_by_one(place, found)
 
     def columns_of_amounts(
-        self, resources: Iterable[str], rows: Iterable[tuple[object, ...]]
+        self, resources: Iterable[str], rows: Iterable[Iterable[object]]
     ) -> list[list[int]]:
-        """Quantities in base units, resource by resource: a list of each, as long as the rows.
+        """Quantities in base units, resource by resource: as many of each as there are rows.
 
         Args:
             resources: the resources that each row states amounts of.
-            rows: amounts in the order of the resources, texts and integers.
+            rows: amounts in the order of the resources.
 
         Raises:
             FieldError: some resource is none, or an amount cannot be read; nothing is told.
         """
-        columns = zip(resources, zip(*rows, strict=True), strict=False)
-        return [list(map(self._amounts[resource].__getitem__, column)) for resource, column in columns]
+        columns = zip(resources, zip(*rows, strict=True), strict=True)
+        return [self._amounts[resource].of(column) for resource, column in columns]
 
     def _amounts_one_by_one(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
         key, at, name = place
@@ -139,9 +156,9 @@ class SnapshotValues:
             at: the position of the first; as many as there are, problems are told of that one.
             name: the field's name.
         """
-        whole = [one for one in found if type(one) is int]
-        if len(whole) == len(found) and min(whole) >= FIRST_SECOND and max(whole) <= LAST_SECOND:
-            return [one * SECOND for one in whole]
+        numbers = [one for one in found if type(one) is float or type(one) is int]
+        if len(numbers) == len(found) and all(FIRST_SECOND <= one < LAST_SECOND for one in numbers):
+            return [round(one * SECOND) for one in numbers]
         texts = [one for one in found if type(one) is str]
         read = _instants_of(texts) if len(texts) == len(found) else None
         return [self.instant(one, key, at, name) for one in found] if read is None else list(read)
