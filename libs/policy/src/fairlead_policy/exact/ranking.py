@@ -51,7 +51,8 @@ def bounded(stated: list[int], least: int, most: int) -> Ints:
     if len(stated) <= _FEW:
         return np.array([min(max(one, least), most) for one in stated], np.int64)
     try:
-        return np.clip(np.array(stated, np.int64), least, most)
+        found = np.array(stated, np.int64)
+        return np.clip(found, least, most, out=found)
     except OverflowError:
         return np.array([min(max(one, least), most) for one in stated], np.int64)
 

@@ -56,11 +56,10 @@ def _distinct(demands: Sequence[Mapping[str, int]]) -> tuple[Sequence[Mapping[st
 
     Where more than half of them differ, to look at each costs less than to tell which are the same.
     """
-    ids = list(map(id, demands))
-    by_id = dict(zip(ids, demands, strict=True))
-    if len(by_id) > len(demands) / 2:
+    if len(set(map(id, demands))) > len(demands) / 2:
         return demands, slice(None)
-    return list(by_id.values()), _numbered(ids, len(ids))[0]
+    by_id = {id(demand): demand for demand in demands}
+    return list(by_id.values()), _numbered(map(id, demands), len(demands))[0]
 
 
 def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
