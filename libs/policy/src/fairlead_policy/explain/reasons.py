@@ -1,6 +1,6 @@
 """The terms of a waiting job's position in words: every number is one that the position was made from."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ class Wording:
         if position.unbounded:
             found = [job_class, infinite_in_words(position, self._rules)]
         else:
-            found = [job_class, self._tag(position), self._waiting(self._now - position.submitted)]
+            found = [job_class, self._tag(position), *self._waiting([position.submitted])]
         if position.top or position.own_rank or position.blocked:
             found += causes_in_words(position, self._rules, self._now)
         if self._oversized:
@@ -82,13 +82,12 @@ class Wording:
 
     def of_columns(self, positions: PositionColumns) -> list[list[str]]:
         """The reasons of each of these positions: the same words, without an object a position."""
-        names, now = [job.job_class for job in positions.jobs], self._now
         columns = (
-            map(self._class, names, positions.override),
-            map(self._by_use, positions.top, positions.dominant, positions.use, positions.tag),
-            [self._waiting(now - submitted) for submitted in positions.submitted],
+            map(self._class, [job.job_class for job in positions.jobs], positions.override),
+            self._by_use(positions.top, positions.dominant, positions.use, positions.tag),
+            self._waiting(positions.submitted),
         )
-        found = list(map(list, zip(*columns, strict=True)))
+        found = [[job_class, use, waiting] for job_class, use, waiting in zip(*columns, strict=True)]
         add_causes(found, positions, self._rules)
         if self._oversized:
             for told, job in zip(found, positions.jobs, strict=True):
@@ -100,21 +99,28 @@ class Wording:
     def _tag(self, position: Position) -> str:
         tenant = position.top or position.tenant
         if not position.share:
-            return self._by_use(tenant, position.dominant, position.use, position.tag)
+            [told] = self._by_use([tenant], [position.dominant], [position.use], [position.tag])
+            return told
         standing = self._standings.get(tenant)
         held = f"Tenant {tenant}" if standing is None else f"{_holding(standing, self._rules)}, and"
         return f"{held} {rescaled_in_words(position, self._rules)}"
 
-    def _by_use(self, tenant: str, dominant: str, use: int, tag: float) -> str:
-        """The sentence that says what a tenant has, as far as it is known."""
-        if not dominant:
-            return (
-                f"Its tenant {tenant} holds nothing{self._counting} before this job starts, so it stands at "
-                f"{decimals(tag)}; lower goes first."
-            )
-        before, end = self._tenant(tenant)
-        written, behind = self._resource(dominant)
-        return f"{before}{written(use)}{behind}{decimals(tag)}{end}"
+    def _by_use(
+        self, tenants: Sequence[str], dominant: Sequence[str], uses: Sequence[int], tags: Sequence[float]
+    ) -> list[str]:
+        """The sentences that say what tenants have, as far as it is known."""
+        words = zip(map(self._tenant, tenants), map(self._resource, dominant), uses, tags, strict=True)
+        told = [
+            f"{before}{written(use)}{behind}{decimals(tag)}{end}"
+            for (before, end), (written, behind), use, tag in words
+        ]
+        for row, name in enumerate(dominant):
+            if not name:
+                told[row] = (
+                    f"Its tenant {tenants[row]} holds nothing{self._counting} before this job starts, so it stands at "
+                    f"{decimals(tags[row])}; lower goes first."
+                )
+        return told
 
     def _of_tenant(self, tenant: str) -> _OfTenant:
         standing = self._standings.get(tenant)
@@ -136,11 +142,13 @@ class Wording:
             return f"of the pool over its weight of {float(part):g}"
         return f"times the {percent(float(part))} of the pool that it is entitled to"
 
-    def _waiting(self, age: Micros) -> str:
-        """The sentence on a job's waiting: beyond an hour most minutes have one throughout, found once."""
-        minute, rest = divmod(age, _WHOLE_MINUTE)
-        told = self._minute(minute) if rest and age >= HOUR else ""
-        return told or self._waited(age)
+    def _waiting(self, submitted: Iterable[Micros]) -> list[str]:
+        """The sentences on jobs' waiting: beyond an hour most minutes have one throughout, found once."""
+        of_minute, waited, now = self._minute, self._waited, self._now
+        return [
+            (of_minute(age // _WHOLE_MINUTE) if age >= HOUR and age % _WHOLE_MINUTE else "") or waited(age)
+            for age in [now - instant for instant in submitted]
+        ]
 
     def _of_minute(self, minute: int) -> str:
         """The sentence between a whole minute and the next; empty where that is not the same all along."""
