@@ -73,7 +73,7 @@ def test_a_piece_that_fails_is_told_with_its_cause(capfd: pytest.CaptureFixture[
         raise MemoryError("no room for this piece")
 
     with pytest.raises(ForkEndedError, match=r"not whole: .* failed$"):
-        list(made([*numbered(4), failing, *numbered(50)], by=2))
+        list(made([*numbered(5), failing, *numbered(50)], by=2))
     assert "no room for this piece" in capfd.readouterr().err
 
 
@@ -82,7 +82,7 @@ def test_who_reads_no_further_leaves_no_process() -> None:
     before = children()
     pieces = made(numbered(100), by=2)
     assert next(pieces) == b"0,"
-    assert len(children() - before) == 2
+    assert len(children() - before) == 1
     pieces.close()
     assert children() == before
 
@@ -192,7 +192,7 @@ def test_an_order_has_the_same_bytes_by_one_process_and_by_three(large: Path) ->
     assert {pool["name"]: len(pool["order"]) for pool in pools} == SIZES
     assert all([job["rank"] for job in pool["order"]] == list(range(len(pool["order"]))) for pool in pools)
     with ordering(large, "--levels", processors=3) as several:
-        assert len(several.forks) == 3
+        assert len(several.forks) == 2, "the command is the third"
         assert several.ended() == (0, whole, "")
 
 
@@ -215,7 +215,7 @@ def test_a_reader_that_leaves_ends_all_processes(large: Path) -> None:
         assert order.command.wait(60) == 0
         assert order.command.stderr is not None
         assert order.command.stderr.read() == b""
-    assert len(order.forks) == 2
+    assert len(order.forks) == 1
     assert not order.left()
 
 

@@ -1,7 +1,7 @@
 """Pieces of a large result, made by several processes at once.
 
-Each process is a fork: it has all that was worked out before, and nothing is sent to it. It makes every n-th piece and
-hands the bytes over in a pipe. A full pipe makes it wait, so few pieces are in memory at a time.
+The others are forks: they have all that was worked out before, and nothing is sent to them. Each process makes every n-th
+piece; a fork hands the bytes over in a pipe. A full pipe makes it wait, so few pieces are in memory at a time.
 """
 
 import contextlib
@@ -79,14 +79,14 @@ def made(pieces: Sequence[ResultPiece], *, by: int) -> Generator[bytes | bytearr
     with contextlib.ExitStack() as ending:
         forks: list[_Fork] = []
         try:
-            for number in range(by if by > 1 else 0):
+            for number in range(1, by):
                 forks.append(_fork(pieces[number::by], forks))
                 ending.callback(forks[-1].end)
         except OSError:
             forks = []
             ending.close()
         for number, piece in enumerate(pieces):
-            yield forks[number % by].fetch() if forks else piece()
+            yield forks[number % by - 1].fetch() if forks and number % by else piece()
 
 
 def _fork(pieces: Sequence[ResultPiece], others: Sequence[_Fork]) -> _Fork:
