@@ -229,6 +229,11 @@ def test_what_equals_an_amount_that_was_met_is_read_for_itself(before: object, t
     assert told_of(*stated) == ["jobs[1].demand.memory"]
 
 
+@pytest.mark.parametrize("amount", [-1, 2**60])
+def test_an_amount_out_of_range_among_many_is_told(amount: int) -> None:
+    assert told_of({}, {"demand": {"cpu": amount}}) == ["jobs[1].demand.cpu"]
+
+
 def test_a_queue_time_that_equals_the_submit_time_is_read_for_itself() -> None:
     assert told_of({"submitted": 1, "queue_time": True}, {}) == ["jobs[0].queue_time"]
 
