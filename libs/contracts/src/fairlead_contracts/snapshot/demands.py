@@ -16,7 +16,7 @@ type _Names = tuple[str, ...]
 """Resources that demands name, in this order."""
 type _Shape = tuple[str, _Names]
 """A pool, and the resources that demands there name."""
-type _Amounts = tuple[int, ...]
+type _AmountRow = tuple[int, ...]
 """Amounts that a demand states, one of each of its resources."""
 
 
@@ -31,7 +31,7 @@ class DemandReader:
     def __init__(self, resources: Mapping[str, AbstractSet[str]], values: SnapshotValues) -> None:
         self._resources = resources
         self._values = values
-        self._known: defaultdict[_Names, dict[_Amounts, dict[str, int]]] = defaultdict(dict)
+        self._known: defaultdict[_Names, dict[_AmountRow, dict[str, int]]] = defaultdict(dict)
         self._varied: set[_Names] = set()
         """Resources whose amounts hardly repeat: to look for them costs a third of reading them."""
 
@@ -72,7 +72,7 @@ class DemandReader:
                 return self._shared(names, list(zip(*columns, strict=True)))
         return [self.one(("jobs", at, "demand"), one, pool) for one in found]
 
-    def _shared(self, names: _Names, rows: Sequence[_Amounts]) -> list[dict[str, int]]:
+    def _shared(self, names: _Names, rows: Sequence[_AmountRow]) -> list[dict[str, int]]:
         """Demands of these resources: for amounts that are known one dict, which all who ask for them share."""
         known = self._known[names]
         if names in self._varied:
@@ -89,7 +89,7 @@ class DemandReader:
         return [one or next(following) for one in read]
 
 
-def _made(names: _Names, rows: Sequence[_Amounts]) -> list[dict[str, int]]:
+def _made(names: _Names, rows: Sequence[_AmountRow]) -> list[dict[str, int]]:
     made = list(map(dict, map(zip, repeat(names), rows)))
     for name, column in zip(names, zip(*rows, strict=True), strict=False):
         if 0 in column:

@@ -49,7 +49,7 @@ class _KnownAmounts(dict[str | int, int]):
         texts = [repr(one) if type(one) is float else one for one in column]
         amounts = [self[one] for one in texts if type(one) is str or type(one) is int]
         if len(amounts) < len(column):
-            raise FieldError("", None, "is neither number nor text")
+            raise FieldError("", None, "")
         return amounts
 
     def __missing__(self, written: str | int) -> int:

@@ -114,10 +114,10 @@ class Wording:
             f"{before}{written(use)}{behind}{decimals(tag)}{end}"
             for (before, end), (written, behind), use, tag in words
         ]
-        for row, name in enumerate(dominant):
+        for row, (tenant, name) in enumerate(zip(tenants, dominant, strict=True)):
             if not name:
                 told[row] = (
-                    f"Its tenant {tenants[row]} holds nothing{self._counting} before this job starts, so it stands at "
+                    f"Its tenant {tenant} holds nothing{self._counting} before this job starts, so it stands at "
                     f"{decimals(tags[row])}; lower goes first."
                 )
         return told
