@@ -68,7 +68,6 @@ def made_pool(size: Size) -> MadePool:
         rank=np.array([0, 2, 4, 4, 4, 4])[dice.integers(0, 6, size.jobs)],
         submitted=NOW - dice.integers(0, _MONTH, size.jobs),
         queue=none,
-        lacking=none,
         weight_number=none,
         # In the order of the rules' resources.
         demand=demand[[names.index(name) for name in rules.resources]],
