@@ -86,10 +86,12 @@ def test_a_tenant_without_weight_stands_last(waiting: list[OracleJob]) -> None:
     assert [position.tag is None for position in positions] == [False, False] + [True] * (len(waiting) - 2)
 
 
-def test_use_of_what_the_pool_has_not_is_infinite() -> None:
+def test_use_of_what_the_pool_has_not_is_infinite_and_a_job_that_asks_for_it_takes_none() -> None:
     tpu = OracleJob(uid="t", tenant="a", job_class="normal", submitted=0, demand={"tpu": 1})
-    positions = fill([tpu, *jobs("a", 1, submitted=1), *jobs("b", 1, submitted=9)], RULES, 9)
-    assert [position.uid for position in positions] == ["t", "b00", "a00"]
+    waiting = [tpu, *jobs("a", 1, submitted=1), *jobs("b", 1, submitted=9)]
+    assert [position.uid for position in fill(waiting, RULES, 9)] == ["t", "a00", "b00"]
+    held = fill(waiting, RULES, 9, {"a": {"tpu": 1}})
+    assert [position.uid for position in held] == ["b00", "t", "a00"]
 
 
 def test_the_documents_decimals_mean_what_they_say() -> None:

@@ -44,6 +44,28 @@ def test_a_decision_holds_the_heads_of_each_queue_and_says_how_many_wait_behind(
     assert [standing.tenant for standing in content.standings] == ["team-a"]
 
 
+def test_jobs_that_are_larger_than_the_pool_fill_heads_of_their_own_as_long_as_they_are() -> None:
+    """A window of them would leave nobody else a level."""
+    large = [a_job(f"x{number}", gpu=40, submitted=NOW + number) for number in range(5)]
+    small = [a_job(f"m{number}", submitted=NOW + 9 + number) for number in range(3)]
+    cache = ClusterCache()
+    all_steps(cache.adopting(a_document(window=3, shards=1), 7))
+    facts: list[State] = [a_pool(), a_queue(), *large, *small]
+    all_steps(cache.learning({subject_of(state): state for state in facts}))
+
+    def heads() -> list[tuple[bool, int, list[str]]]:
+        content = decide(cache.pools["c1/gpu"], 0, NOW)
+        return [
+            (bool(one.flavorless), one.waiting, [position.id for position in one.positions])
+            for one in content.queue_heads
+        ]
+
+    assert heads() == [(False, 3, ["m0", "m1", "m2"]), (True, 5, ["x0", "x1", "x2"])]
+    grown = a_pool(capacity={name: 10 * amount for name, amount in a_pool().capacity.items()}, rev=2)
+    all_steps(cache.learning({subject_of(grown): grown}))
+    assert heads() == [(False, 8, ["x0", "x1", "x2"])]
+
+
 def test_jobs_that_no_flavor_takes_fill_heads_of_their_own() -> None:
     jobs = [a_job(f"m{number}", submitted=NOW + number) for number in range(9)]
     pool = a_single_shard(*jobs, window=3)

@@ -85,6 +85,10 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Whether none of its queue's flavors takes it."""
         return self.queue.flavorless
 
+    def apart(self) -> "WaitingJob":
+        """The job as one that cannot start as things are: however many they are, they are none of a queue's first jobs."""
+        return msgspec.structs.replace(self, queue=msgspec.structs.replace(self.queue, flavorless=True))
+
 
 class QueueNumbers:
     """Numbers of a pool's queues, so that arrays can hold them. A queue keeps its number."""
