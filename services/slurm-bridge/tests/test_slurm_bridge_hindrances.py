@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairlead_contracts.frontend.capabilities import TieRule
-from fairlead_contracts.messages.state import JobState, Phase, QueueState
+from fairlead_contracts.messages.state import JobHolder, JobState, Phase, QueueState
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.ladder import Ladder
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
@@ -25,7 +25,7 @@ from fairlead_testkit.inputs.slurm_builders import (
 
 LADDER = Ladder.over(3000)
 LIMIT = "AssocMaxJobsLimit"
-READINGS = 10
+READINGS = 30
 """Readings for which a limit counts after Slurm told it last."""
 
 
@@ -119,11 +119,63 @@ def test_what_is_left_of_an_array_waits_for_a_limit_as_one(view: StatedView) -> 
 def test_what_its_partition_never_starts_has_no_position(view: StatedView, reason: str) -> None:
     found = read(view, of_one_user(2, reason))
     assert positioned(found) == set()
-    assert "than its partition gives" in found["1"].held_by
+    assert found["1"].held_by == f"its partition does not take it ({reason})"
     assert positioned(read(view, of_one_user(2, "Priority"))) == {"1", "2"}
 
 
+def test_a_limit_holds_back_the_jobs_that_it_is_for_and_no_others(view: StatedView) -> None:
+    of_debug = a_slurm_job("1", reason="QOSMaxJobsPerUserLimit", partitions=("debug",))
+    too_few = a_slurm_job("2", user="bob", reason="QOSMinCpuNotSatisfied")
+    wide = a_slurm_job("3", user="eve", reason="QOSMaxCpuPerNode", resources={"cpu": 64_000})
+    others = [
+        a_slurm_job("11"),
+        a_slurm_job("12", user="bob", resources={"cpu": 4000}),
+        a_slurm_job("13", user="eve", resources={"cpu": 64_000}, nodes=4),
+    ]
+    found = read(view, [of_debug, too_few, wide, *others])
+    assert positioned(found) == {"1", "2", "11", "12", "13"}
+
+
+def test_who_waits_for_something_else_stands_for_nobody(view: StatedView) -> None:
+    [licence, *rest] = of_one_user(4, LIMIT)
+    found = read(view, [msgspec.structs.replace(licence, reason="Licenses"), *rest])
+    assert positioned(found) == {"1", "2"}
+
+
+def test_a_user_of_a_thousand_unlike_jobs_costs_a_reading_no_more_than_each_is_worth(
+    view: StatedView,
+) -> None:
+    """None asks for no less than another: each was compared with all that stand before it."""
+    unlike = [
+        a_slurm_job(
+            str(number + 1),
+            reason=LIMIT,
+            submitted=NOON + number,
+            resources={"cpu": 1000, "mem": 2**20 + number},
+            time_limit=(2000 - number) * SECOND,
+        )
+        for number in range(1000)
+    ]
+    assert len(positioned(read(view, unlike))) < 1000
+
+
+def test_a_job_of_several_partitions_is_refused_by_all_or_by_none(view: StatedView) -> None:
+    """Slurm leaves the reason of the last one that refuses it, though another one takes it."""
+    found = read(view, [a_slurm_job("1", reason="PartitionTimeLimit", partitions=("gpu", "debug"))])
+    assert found["1"].phase is Phase.WAITING
+
+
 # --- holds and nice
+
+
+def test_a_job_that_ran_and_is_held_again_has_the_level_that_it_had(view: StatedView) -> None:
+    """A user may requeue and hold a job of theirs, and release it when something comes free."""
+    job = a_slurm_job("1", priority=LADDER.site_factor(7, 0) + 66)
+    read(view, [job])
+    read(view, [msgspec.structs.replace(job, state="RUNNING", started=NOON)])
+    held = msgspec.structs.replace(job, priority=0, reason="JobHeldUser")
+    state = read(view, [held])["1"]
+    assert (state.phase, state.level) == (Phase.HELD, 7)
 
 
 def test_a_held_job_s_level_is_stated_until_it_is_taken_away(view: StatedView) -> None:
@@ -139,14 +191,12 @@ def test_a_held_job_s_level_is_stated_until_it_is_taken_away(view: StatedView) -
     assert read(view, [a_slurm_job("1", priority=66)])["1"].level == 0
 
 
-def test_a_nice_beyond_all_measure_changes_no_level_and_is_told(view: StatedView) -> None:
+def test_a_nice_beyond_all_measure_changes_no_level_and_takes_the_position(view: StatedView) -> None:
     read(view, [a_slurm_job("1", priority=66)])
     view.levelled("1", 7)
     state = read(view, [a_slurm_job("1", priority=1, nice=10**9)])["1"]
-    assert (state.level, state.said) == (
-        7,
-        f"its nice of 1000000000 puts it behind others: up to {LADDER.room} would not",
-    )
+    assert (state.phase, state.level, state.holder) == (Phase.HELD, 7, JobHolder.USER)
+    assert state.held_by == f"its nice of 1000000000 puts it behind all levels: up to {LADDER.room} would not"
     assert read(view, [a_slurm_job("1", priority=LADDER.site_factor(7, 0))])["1"].level == 7
 
 
@@ -190,6 +240,13 @@ def test_a_job_changes_its_pool_only_where_another_is_clearly_fuller(view: State
     assert read(view, [both, *queued])["1"].queue == "debug"
     assert not read(view, [both, *queued, *backlog("gpu", "speech", 400, count=2)]).keys() & {"1"}
     assert read(view, [both, *queued, *backlog("gpu", "speech", 400, count=6)])["1"].queue == "gpu"
+
+
+def test_a_job_is_ranked_in_no_pool_that_cannot_hold_it(view: StatedView) -> None:
+    """There it would stand first for good, and with that level in the other pool, too."""
+    large = {"cpu": 4000, "gres/gpu": 16_000}
+    both = a_slurm_job("1", partitions=("debug", "gpu"), resources=large)
+    assert read(view, [both, *backlog("debug", "speech", 100, count=40)])["1"].queue == "gpu"
 
 
 def test_partitions_of_one_pool_stay_as_listed(view: StatedView) -> None:

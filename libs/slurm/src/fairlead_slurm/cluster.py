@@ -184,8 +184,8 @@ def settings(text: str) -> SlurmSettings:
 
 
 def is_usable(state: str) -> bool:
-    """Whether jobs may start on a node of this state, as `MIXED+DRAIN`."""
-    return not any(word in state for word in _UNUSABLE)
+    """Whether jobs may start on a node of this state, as `MIXED+DRAIN`. One that saves power is started for its job."""
+    return not any(word in state.replace("POWERED_DOWN", "") for word in _UNUSABLE)
 
 
 def _parameters(text: str) -> dict[str, str]:

@@ -224,11 +224,14 @@ def _whole(parts: list[SlurmJob]) -> SlurmJob:
     for part in parts:
         for name, amount in part.resources.items():
             resources[name] = resources.get(name, 0) + amount
+    # The least of its parts, without what their users' nice takes from them.
+    least = min(parts, key=lambda part: part.priority and part.priority + max(0, part.nice))
     return msgspec.structs.replace(
         parts[0],
         resources=resources,
         nodes=sum(part.nodes for part in parts),
-        priority=min(part.priority for part in parts),
+        priority=least.priority,
+        nice=least.nice,
         dependency=next((part.dependency for part in parts if part.dependency), ""),
         parts=tuple(part.id for part in parts[1:]),
     )

@@ -75,6 +75,22 @@ def _flags(survey: SlurmSurvey) -> Iterator[Finding]:
             "they lift jobs over others' levels.",
             mend="Take it out of PriorityFlags   # then restart slurmctld",
         )
+    if "INCR_ONLY" in survey.settings.priority_flags:
+        yield error(
+            "priority-flags",
+            "slurm.conf/PriorityFlags",
+            "PriorityFlags has INCR_ONLY.",
+            why="Slurm lowers no priority then, so a job that others have come before keeps what it has.",
+            mend="Take it out of PriorityFlags   # then restart slurmctld",
+        )
+    if "enable_user_top" in survey.settings.scheduler:
+        yield warning(
+            "user-top",
+            "slurm.conf/SchedulerParameters",
+            "SchedulerParameters has enable_user_top.",
+            why="`scontrol top` gives a job a nice below 0, which lifts it over others' levels until it is written again.",
+            mend="Take enable_user_top out of SchedulerParameters   # then scontrol reconfigure",
+        )
 
 
 def _version(survey: SlurmSurvey) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from fairlead_contracts.messages.state import JobArray, JobHolder, JobState, Out
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.submitting import submission_mark
+from fairlead_slurm_bridge.statements.limits import ORDINARY_REASONS
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.windows import ArrayRemainder
 
@@ -23,6 +24,11 @@ _HELD = {"REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
 _OUTCOMES = {"COMPLETED": Outcome.SUCCEEDED, "CANCELLED": Outcome.CANCELLED, "REVOKED": Outcome.CANCELLED}
 """Outcomes by state; any other end is a failure: FAILED, TIMEOUT, NODE_FAIL, OUT_OF_MEMORY, PREEMPTED,
 DEADLINE, BOOT_FAIL."""
+_OF_ITS_PARTITION = {
+    "PartitionTimeLimit": "its partition does not take it (PartitionTimeLimit)",
+    "PartitionNodeLimit": "its partition does not take it (PartitionNodeLimit)",
+}
+"""Slurm's reasons of one partition, in words. Of a job that lists several the last one that refuses it leaves its reason."""
 _NOT_ELIGIBLE = {
     "Dependency": "waits for other jobs to end (dependency)",
     "DependencyNeverSatisfied": "its dependency can never be satisfied",
@@ -31,8 +37,7 @@ _NOT_ELIGIBLE = {
     "JobHeldAdmin": "held by an administrator",
     "JobArrayTaskLimit": "its array runs as many tasks at once as it may",
     "Reservation": "waits for its reservation",
-    "PartitionTimeLimit": "asks for more time than its partition gives",
-    "PartitionNodeLimit": "asks for more or fewer nodes than its partition gives",
+    **_OF_ITS_PARTITION,
 }
 """Slurm's reasons for which a job may not start whatever stands before it, in words."""
 _HOLDERS = {
@@ -43,9 +48,6 @@ _HOLDERS = {
 }
 """Holders of a job by Slurm's reason. A begin time is not among them: it is the user's, or Slurm's own
 after a requeue."""
-_ORDINARY_REASONS = ("", "None", "Priority", "Resources")
-"""Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says
-another of them."""
 
 
 class TranslationFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +72,9 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         written: the level that was written to it last, as far as that is known.
     """
     phase = phase_of(job)
+    outweighed = phase is Phase.WAITING and job.nice > facts.ladder.room
+    if outweighed:
+        phase = Phase.HELD
     origin = submission_mark(job.comment)
     waits = phase in (Phase.WAITING, Phase.HELD)
     return JobState(
@@ -95,9 +100,9 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         submission=None if origin is None else origin.submission,
         traceparent=None if origin is None else origin.traceparent,
         labels={"name": job.name, "user": job.user, "qos": job.qos},
-        said=_said(job, facts.ladder) if waits else "",
-        held_by=_held_by(job) if phase is Phase.HELD else "",
-        holder=_holder(job) if phase is Phase.HELD else None,
+        said="" if not waits or job.reason in ORDINARY_REASONS else job.reason,
+        held_by=_held_by(job, facts.ladder) if phase is Phase.HELD else "",
+        holder=_holder(job, outweighed=outweighed) if phase is Phase.HELD else None,
         queues=tuple(job.partitions) if waits and len(job.partitions) > 1 else (),
     )
 
@@ -130,7 +135,10 @@ def phase_of(job: SlurmJob) -> Phase:
         return Phase.HELD
     if job.state != "PENDING":
         return Phase.ENDED
-    eligible = job.priority > 0 and not job.dependency and job.reason not in _NOT_ELIGIBLE
+    refused = job.reason in _NOT_ELIGIBLE and not (
+        job.reason in _OF_ITS_PARTITION and len(job.partitions) > 1
+    )
+    eligible = job.priority > 0 and not job.dependency and not refused
     return Phase.WAITING if eligible else Phase.HELD
 
 
@@ -145,23 +153,19 @@ def array_uid(cluster: str, job: SlurmJob, since: Micros) -> str:
     return f"{cluster}-{job.array:010d}-{since}"
 
 
-def _said(job: SlurmJob, ladder: Ladder) -> str:
-    """The reason that Slurm tells; and what only its users' own nice does, where that outweighs the job's level."""
-    reasons = [] if job.reason in _ORDINARY_REASONS else [job.reason]
-    if job.nice > ladder.room:
-        reasons.append(f"its nice of {job.nice} puts it behind others: up to {ladder.room} would not")
-    return "; ".join(reasons)
-
-
-def _holder(job: SlurmJob) -> JobHolder | None:
+def _holder(job: SlurmJob, *, outweighed: bool) -> JobHolder | None:
+    if outweighed:
+        return JobHolder.USER
     if job.reason in _HOLDERS:
         return _HOLDERS[job.reason]
     return JobHolder.DEPENDENCY if job.dependency else None
 
 
-def _held_by(job: SlurmJob) -> str:
+def _held_by(job: SlurmJob, ladder: Ladder) -> str:
     if job.reason in _NOT_ELIGIBLE:
         return _NOT_ELIGIBLE[job.reason]
     if job.dependency:
         return _NOT_ELIGIBLE["Dependency"]
+    if job.priority > 0 and job.nice > ladder.room:
+        return f"its nice of {job.nice} puts it behind all levels: up to {ladder.room} would not"
     return f"held in Slurm ({job.reason or job.state})"

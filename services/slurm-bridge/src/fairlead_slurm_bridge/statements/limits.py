@@ -7,23 +7,28 @@ stands for all: it keeps its position, and Slurm goes on looking whether the lim
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from fairlead_contracts.messages.state import JobState
 from fairlead_slurm import SlurmJob
 
-_LIMITS = ("Assoc", "QOS")
-"""Beginnings of the reasons that name a limit of an association or a QOS."""
+_LIMIT = re.compile(r"(Assoc|QOS)(Grp|Max)")
+"""The beginning of reasons that name a most of an association or a QOS; who asks for less than a least is alone in it."""
 _OF_ONE_JOB = ("PerJob", "PerNode")
 """Words in reasons that name a limit of what one job may ask for: who is above it never starts as it is."""
-_READINGS = 10
-"""Readings for which a limit counts after it was told last: whoever stands for the others may start meanwhile, and Slurm
-has to come to the next one first."""
+ORDINARY_REASONS = ("", "None", "Priority", "Resources")
+"""Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says another of them."""
+_READINGS = 30
+"""Readings for which a limit counts after it was told last, a quarter of a minute at least: whoever stands for the others
+may start meanwhile, and Slurm has to come to the next one first."""
+_MOST = 8
+"""Sizes of an owner's jobs that are told apart, at most: else every job would be compared with every other."""
 
-type _Owner = tuple[str, str, str]
-"""Account, user and QOS."""
+type _Owner = tuple[str, str, str, tuple[str, ...]]
+"""Account, user, QOS and partitions: each of them may have limits."""
 type _Amounts = Mapping[str, float]
 """Base units by resource, with the run time in microseconds among them."""
 
@@ -36,6 +41,17 @@ class _Limit(msgspec.Struct):
     reason: str
     readings: int
     """Number of readings for which it counts yet."""
+    alone: str
+    """The only job that it says something of, by its id; empty where it is one for all that ask for no less."""
+
+    @property
+    def of_one_job(self) -> bool:
+        """Whether it says what one job may ask for, whatever runs."""
+        return any(words in self.reason for words in _OF_ONE_JOB)
+
+    def holds(self, job: SlurmJob, asked: _Amounts) -> bool:
+        """Whether it holds the job back."""
+        return self.alone in ("", job.id) and _no_less(asked, self.asked)
 
 
 class UserLimits:
@@ -52,48 +68,66 @@ class UserLimits:
         """
         self._note(job for job, _ in jobs)
         limited = [one for one in jobs if _owner(one[0]) in self._limits]
-        found: dict[str, str] = {}
         ahead: dict[_Owner, list[tuple[_Amounts, str]]] = {}
+        found = {}
         for job, state in sorted(limited, key=lambda one: (one[1].submitted, one[1].uid)):
-            asked = _asked(job)
-            limit = next((one for one in self._limits[_owner(job)] if _no_less(asked, one.asked)), None)
-            if limit is None:
-                continue
-            if any(words in limit.reason for words in _OF_ONE_JOB):
-                found[state.uid] = f"asks for more than a limit in Slurm lets one job have ({limit.reason})"
-                continue
-            before = ahead.setdefault(_owner(job), [])
-            stands = next((name for amounts, name in before if _no_less(asked, amounts)), None)
-            if stands is None:
-                before.append((asked, state.id))
-            else:
-                found[state.uid] = (
-                    f"a limit of its user's in Slurm is reached ({limit.reason}), and job {stands} comes first"
-                )
+            owner = _owner(job)
+            if why := self._why(job, ahead.setdefault(owner, []), self._limits[owner]):
+                found[state.uid] = why
         return found
+
+    def _why(self, job: SlurmJob, ahead: list[tuple[_Amounts, str]], limits: Sequence[_Limit]) -> str:
+        """The reason for which the job has no position; empty where it has one. It may stand for those behind it then."""
+        asked = _asked(job)
+        holding = [one for one in limits if one.holds(job, asked)]
+        own = next((one for one in holding if one.of_one_job), None)
+        if own is not None:
+            return f"asks for more than a limit in Slurm lets one job have ({own.reason})"
+        if not holding:
+            return ""
+        stands = next((name for amounts, name in ahead if _no_less(asked, amounts)), None)
+        if stands is None and len(ahead) >= _MOST:
+            stands = ahead[-1][1]
+        if stands is not None:
+            reason = holding[0].reason
+            return f"a limit of its user's in Slurm is reached ({reason}), and job {stands} comes first"
+        # Who waits for something else, too, says nothing of when the limit ends.
+        if job.reason in ORDINARY_REASONS or _LIMIT.match(job.reason):
+            ahead.append((asked, job.id))
+        return ""
 
     def _note(self, jobs: Iterable[SlurmJob]) -> None:
         """Takes in what Slurm says in this reading; forgets what it has not said for a while."""
         told: dict[_Owner, list[_Limit]] = {}
         for job in jobs:
-            if job.reason.startswith(_LIMITS):
-                _add(told.setdefault(_owner(job), []), _Limit(_asked(job), job.reason, _READINGS))
+            if _LIMIT.match(job.reason):
+                alone = job.id if "PerNode" in job.reason else ""
+                _add(told.setdefault(_owner(job), []), _Limit(_asked(job), job.reason, _READINGS, alone))
+        for owner, limit in self._older():
+            _add(told.setdefault(owner, []), limit)
+        self._limits = told
+
+    def _older(self) -> Iterator[tuple[_Owner, _Limit]]:
         for owner, limits in self._limits.items():
             for limit in limits:
                 limit.readings -= 1
                 if limit.readings > 0:
-                    _add(told.setdefault(owner, []), limit)
-        self._limits = told
+                    yield owner, limit
 
 
 def _add(limits: list[_Limit], limit: _Limit) -> None:
-    """Adds a limit that none of these says already."""
-    if not any(_no_less(limit.asked, one.asked) for one in limits):
+    """Adds a limit that none of these says already, in place of those that it says, too."""
+    alike = [one for one in limits if (one.alone, one.of_one_job) == (limit.alone, limit.of_one_job)]
+    if any(_no_less(limit.asked, one.asked) for one in alike):
+        return
+    said = [one for one in alike if _no_less(one.asked, limit.asked)]
+    limits[:] = [one for one in limits if one not in said]
+    if len(limits) < 2 * _MOST:
         limits.append(limit)
 
 
 def _owner(job: SlurmJob) -> _Owner:
-    return job.account, job.user, job.qos
+    return job.account, job.user, job.qos, job.partitions
 
 
 def _asked(job: SlurmJob) -> _Amounts:

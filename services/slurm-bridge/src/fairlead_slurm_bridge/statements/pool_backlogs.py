@@ -28,6 +28,8 @@ class PoolBacklogs:
             self._capacity[pool.name] = pool.capacity
             self._pool_of |= dict.fromkeys(pool.partitions, pool.name)
         self._wanted: dict[str, dict[str, float]] = {}
+        self._whole: dict[str, float] = {}
+        """Sum of what waits, by pool."""
 
     def spans(self, job: JobState) -> bool:
         """Whether the job lists partitions of several pools."""
@@ -41,6 +43,7 @@ class PoolBacklogs:
             if pool is not None and job.phase is Phase.WAITING and not self.spans(job):
                 tasks = 1 if job.array is None else job.array.tasks
                 self._wanted[pool][job.scope] += tasks * self._part(job, pool)
+        self._whole = {pool: sum(wanted.values()) for pool, wanted in self._wanted.items()}
 
     def ranked_first(self, job: JobState, before: str | None) -> tuple[str, ...]:
         """The partitions that the job lists, the one that it is ranked in first.
@@ -50,10 +53,16 @@ class PoolBacklogs:
             before: the partition that it was ranked in before: it stays there until another pool is clearly fuller.
         """
 
-        def fullness(partition: str) -> float:
-            return self._by_others(job, partition) * (_STAYS if partition == before else 1.0)
+        def fullness(partition: str) -> tuple[bool, float]:
+            waits = self._by_others(job, partition) * (_STAYS if partition == before else 1.0)
+            return self._holds(job, partition), waits
 
         return tuple(sorted(job.queues, key=fullness, reverse=True))
+
+    def _holds(self, job: JobState, partition: str) -> bool:
+        """Whether the partition's pool has what the job asks for: it starts in no other."""
+        capacity = self._capacity.get(self._pool_of.get(partition, ""), {})
+        return all(amount <= capacity.get(name, 0) for name, amount in job.demand.items())
 
     def _part(self, job: JobState, pool: str) -> float:
         """The largest part of any resource of the pool that the job asks for; all of what the pool has none of."""
@@ -64,5 +73,5 @@ class PoolBacklogs:
         return max(parts, default=0.0)
 
     def _by_others(self, job: JobState, partition: str) -> float:
-        wanted = self._wanted.get(self._pool_of.get(partition, ""), {})
-        return sum(wanted.values()) - wanted.get(job.scope, 0.0)
+        pool = self._pool_of.get(partition, "")
+        return self._whole.get(pool, 0.0) - self._wanted.get(pool, {}).get(job.scope, 0.0)

@@ -94,6 +94,8 @@ class StatedView:
         self._jobs: dict[str, tuple[SlurmJob, JobState]] = {}
         """Jobs by id, as read and as translated before any trade of submit times; with tasks in the window of an
         array."""
+        self._written: dict[str, int] = {}
+        """The level that each job was given last, by uid: a job that runs keeps its SiteFactor, for when it is requeued."""
         self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
         """Remainders of arrays, by array."""
         self._context: SlurmContext | None = None
@@ -207,6 +209,7 @@ class StatedView:
         # A held job has no priority; and as read it may have one that its nice has cut off.
         lifted = msgspec.structs.replace(job, priority=max(1, job.priority + moved) if job.priority else 0)
         self._jobs[job.id] = lifted, msgspec.structs.replace(state, level=level)
+        self._written[state.uid] = level
 
     # --- what is asked
 
@@ -251,14 +254,19 @@ class StatedView:
         window = [job for rest in found.rests for job in rest.window]
         self._jobs = {job.id: self._translated(job, facts) for job in (*found.alone, *window)}
         self._rests = {rest.first.array: self._translated_rest(rest, facts) for rest in found.rests}
+        there = {state.uid for _, state in self._jobs.values()}
+        self._written = {uid: level for uid, level in self._written.items() if level and uid in there}
 
     def _translated(self, job: SlurmJob, facts: TranslationFacts) -> tuple[SlurmJob, JobState]:
         before = self._jobs.get(job.id)
         if before is not None and before[0] == job:
             return before
         since = self._first_seen.since(job)
-        same = before is not None and before[1].uid == uid_of(facts.cluster, job, since)
-        return job, state_of(job, since, facts, before[1].level if before and same else UNLABELLED)
+        uid = uid_of(facts.cluster, job, since)
+        state = state_of(job, since, facts, self._written.get(uid, UNLABELLED))
+        if state.phase in (Phase.WAITING, Phase.HELD):
+            self._written[uid] = state.level
+        return job, state
 
     def _translated_rest(
         self, rest: ArrayRemainder, facts: TranslationFacts
