@@ -267,4 +267,5 @@ def _count(order: PoolFacts, book: Rulebook, job: JobState) -> None:
     if job.phase is Phase.RUNNING:
         order.run(job.uid, book.tenant_of(job), job.demand)
     elif job.phase is Phase.WAITING:
-        order.wait(book.waiting_job(job))
+        waiting = book.waiting_job(job)
+        order.wait(waiting if order.rules.holds(job.demand) else waiting.apart())
