@@ -54,7 +54,8 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
     def site_factor(self, level: int, nice: int) -> int:
         """The SiteFactor of a job on the level's rung, within Slurm's bounds of a SiteFactor.
 
-        Only a nice below 0, which operators alone may give, is taken off again: it would lift the job over others.
+        Only a nice below 0, which operators may give (and `scontrol top`, where it is enabled), is taken off again: it would
+        lift the job over others.
         """
         rung = UNLABELLED if level == UNLABELLED else level * self.step + self.room
         return max(-HIGHEST_SITE_FACTOR, rung + min(0, nice))

@@ -72,9 +72,11 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         written: the level that was written to it last, as far as that is known.
     """
     phase = phase_of(job)
-    outweighed = phase is Phase.WAITING and job.nice > facts.ladder.room
-    if outweighed:
-        phase = Phase.HELD
+    held_by, holder = (_held_by(job), _holder(job)) if phase is Phase.HELD else ("", None)
+    room = facts.ladder.room
+    if phase is Phase.WAITING and job.nice > room:
+        phase, holder = Phase.HELD, JobHolder.USER
+        held_by = f"its nice of {job.nice} puts it behind all levels: up to {room} would not"
     origin = submission_mark(job.comment)
     waits = phase in (Phase.WAITING, Phase.HELD)
     return JobState(
@@ -101,26 +103,23 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         traceparent=None if origin is None else origin.traceparent,
         labels={"name": job.name, "user": job.user, "qos": job.qos},
         said="" if not waits or job.reason in ORDINARY_REASONS else job.reason,
-        held_by=_held_by(job, facts.ladder) if phase is Phase.HELD else "",
-        holder=_holder(job, outweighed=outweighed) if phase is Phase.HELD else None,
+        held_by=held_by,
+        holder=holder,
         queues=tuple(job.partitions) if waits and len(job.partitions) > 1 else (),
     )
 
 
-def rest_of(
-    rest: ArrayRemainder, since: Micros, facts: TranslationFacts, written: int = UNLABELLED
-) -> JobState:
+def rest_of(rest: ArrayRemainder, since: Micros, facts: TranslationFacts) -> JobState:
     """The statement of an array's waiting remainder: each task of its window is a job to others, by contract.
 
     Args:
         rest: tasks of the array that share a record.
         since: instant at which the array was first submitted.
         facts: facts about the cluster.
-        written: the level that was written to it last, as far as that is known.
     """
     first = rest.first
     return msgspec.structs.replace(
-        state_of(first, since, facts, written),
+        state_of(first, since, facts),
         id=str(first.array),
         uid=array_uid(facts.cluster, first, since),
         array=JobArray(tasks=rest.tasks, window=[job.task or 0 for job in rest.window]),
@@ -153,19 +152,15 @@ def array_uid(cluster: str, job: SlurmJob, since: Micros) -> str:
     return f"{cluster}-{job.array:010d}-{since}"
 
 
-def _holder(job: SlurmJob, *, outweighed: bool) -> JobHolder | None:
-    if outweighed:
-        return JobHolder.USER
+def _holder(job: SlurmJob) -> JobHolder | None:
     if job.reason in _HOLDERS:
         return _HOLDERS[job.reason]
     return JobHolder.DEPENDENCY if job.dependency else None
 
 
-def _held_by(job: SlurmJob, ladder: Ladder) -> str:
+def _held_by(job: SlurmJob) -> str:
     if job.reason in _NOT_ELIGIBLE:
         return _NOT_ELIGIBLE[job.reason]
     if job.dependency:
         return _NOT_ELIGIBLE["Dependency"]
-    if job.priority > 0 and job.nice > ladder.room:
-        return f"its nice of {job.nice} puts it behind all levels: up to {ladder.room} would not"
     return f"held in Slurm ({job.reason or job.state})"

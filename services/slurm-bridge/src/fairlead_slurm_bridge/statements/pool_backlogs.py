@@ -33,7 +33,7 @@ class PoolBacklogs:
 
     def spans(self, job: JobState) -> bool:
         """Whether the job lists partitions of several pools."""
-        return len({self._pool_of.get(partition) for partition in job.queues}) > 1
+        return bool(job.queues) and len({self._pool_of.get(partition) for partition in job.queues}) > 1
 
     def count(self, jobs: Iterable[JobState]) -> None:
         """Counts the waiting jobs of one reading anew. Who lists several pools makes none of them fuller: none may be its."""

@@ -94,8 +94,9 @@ class StatedView:
         self._jobs: dict[str, tuple[SlurmJob, JobState]] = {}
         """Jobs by id, as read and as translated before any trade of submit times; with tasks in the window of an
         array."""
-        self._written: dict[str, int] = {}
-        """The level that each job was given last, by uid: a job that runs keeps its SiteFactor, for when it is requeued."""
+        self._written: dict[str, tuple[str, int]] = {}
+        """The uid and the level of each job that was given one last, by id: a job that runs keeps its SiteFactor, for when
+        it is requeued."""
         self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
         """Remainders of arrays, by array."""
         self._context: SlurmContext | None = None
@@ -143,7 +144,7 @@ class StatedView:
 
     def _in_turn(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[tuple[SlurmJob, JobState]]:
         """The jobs in the partitions that they are ranked in, with the instants that count for them."""
-        spanning = {state.uid for _, state in told if state.queues and self._backlogs.spans(state)}
+        spanning = {state.uid for _, state in told if self._backlogs.spans(state)}
         if spanning:
             self._backlogs.count(state for _, state in told)
         ranked = [(job, self._ranked(state) if state.uid in spanning else state) for job, state in told]
@@ -209,7 +210,13 @@ class StatedView:
         # A held job has no priority; and as read it may have one that its nice has cut off.
         lifted = msgspec.structs.replace(job, priority=max(1, job.priority + moved) if job.priority else 0)
         self._jobs[job.id] = lifted, msgspec.structs.replace(state, level=level)
-        self._written[state.uid] = level
+        self._note_level(job.id, state.uid, level)
+
+    def _note_level(self, job: str, uid: str, level: int) -> None:
+        if level == UNLABELLED:
+            self._written.pop(job, None)
+        else:
+            self._written[job] = uid, level
 
     # --- what is asked
 
@@ -254,8 +261,7 @@ class StatedView:
         window = [job for rest in found.rests for job in rest.window]
         self._jobs = {job.id: self._translated(job, facts) for job in (*found.alone, *window)}
         self._rests = {rest.first.array: self._translated_rest(rest, facts) for rest in found.rests}
-        there = {state.uid for _, state in self._jobs.values()}
-        self._written = {uid: level for uid, level in self._written.items() if level and uid in there}
+        self._written = {job: known for job, known in self._written.items() if job in self._jobs}
 
     def _translated(self, job: SlurmJob, facts: TranslationFacts) -> tuple[SlurmJob, JobState]:
         before = self._jobs.get(job.id)
@@ -263,9 +269,10 @@ class StatedView:
             return before
         since = self._first_seen.since(job)
         uid = uid_of(facts.cluster, job, since)
-        state = state_of(job, since, facts, self._written.get(uid, UNLABELLED))
+        of, level = self._written.get(job.id, (uid, UNLABELLED))
+        state = state_of(job, since, facts, level if of == uid else UNLABELLED)
         if state.phase in (Phase.WAITING, Phase.HELD):
-            self._written[uid] = state.level
+            self._note_level(job.id, uid, state.level)
         return job, state
 
     def _translated_rest(
