@@ -25,6 +25,7 @@ from fairlead_testkit.fleets.slurm_fleet import slurm_order
 from fairlead_testkit.inputs.slurm_builders import some_settings
 from fairlead_testkit.processes.command import fairlead
 from fairlead_testkit.processes.local_instance import LocalInstance
+from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 from fairlead_testkit.telemetry import image_registry
 from fairlead_testkit.timing.awaiting import eventually
@@ -276,15 +277,36 @@ async def test_a_start_does_not_give_leave_that_somebody_took_back(
     slurm_lab: SlurmLab, nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = [SlurmTarget(cluster="hpc", conf=slurm_lab.conf)]
-    await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
+    async with examined_slurm(found, bus, dry_run=False, end=asyncio.Event()):
+        pass
     assert await leave.standing(bus, "hpc") is not None
     assert "leave is taken back" in await leave.take_back(bus, "hpc", by="ann")
-    await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
+    async with examined_slurm(found, bus, dry_run=False, end=asyncio.Event()):
+        pass
     assert await leave.standing(bus, "hpc") is None
     assert "hpc: leave was taken back by ann" in capsys.readouterr().err
     flags = SlurmCheckFlags(slurm_conf=slurm_lab.conf, user=OPERATOR, cluster="hpc", by="bob")
     assert await check(flags, nats, "name") in (0, 1)
     assert await leave.standing(bus, "hpc") is not None
+
+
+@pytest.mark.slurm
+async def test_a_slurmctld_that_is_away_at_the_start_gets_leave_once_it_answers(
+    slurm_labs: SlurmLabFactory, bus: Bus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = slurm_labs(SlurmOptions(accounting=False, nodes=1))
+    lab.process("slurmctld").end()
+    found = [SlurmTarget(cluster="hpc", conf=lab.conf)]
+    async with examined_slurm(found, bus, dry_run=False, end=asyncio.Event()):
+        assert "hpc: scontrol: " in capsys.readouterr().err
+        assert await leave.standing(bus, "hpc") is None
+        lab.process("slurmctld").start()
+
+        async def given() -> bool:
+            return await leave.standing(bus, "hpc") is not None
+
+        await eventually(given, 60, what="leave is given once slurmctld answers")
+    assert "hpc: levels may be written" in capsys.readouterr().err
 
 
 @pytest.mark.slurm

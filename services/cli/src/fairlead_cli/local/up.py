@@ -56,9 +56,9 @@ async def stay_up(flags: UpFlags) -> int:
                 for note in stack.notes:
                     say(note)
                 await examined(plan, stack.bus, DoctorFlags(lever=flags.lever), end)
-                await examined_slurm(plan.slurm, stack.bus, dry_run=plan.dry_run, end=end)
-                await _introduce(stack, plan, end)
-                await end.wait()
+                async with examined_slurm(plan.slurm, stack.bus, dry_run=plan.dry_run, end=end):
+                    await _introduce(stack, plan, end)
+                    await end.wait()
             say("ending …")
     say("ended; jobs, queue and policy are kept for the next `fairlead up`")
     return 0
