@@ -125,14 +125,15 @@ async def test_urgency_nice_requeues_and_arrays(slurm_lab: SlurmLab, tmp_path: P
     policy = account_policy(
         WEIGHTS | {SPARE: 1}, grants=[Grant(tenant="robots", classes=[URGENT], by="test")]
     )
-    async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
+    fleet = SlurmFleet(tmp_path, lab, policy=policy)
+    async with fleet.running() as bus:
         assert await order_stands(bus, lab, WINDOW, waiting=len(waiting)) == filled(
             waiting, Counter(), WEIGHTS
         )
         await _slurms_own_factors_stay(lab, sizes, accounts=dict(waiting))
         await _nice_counts_within_its_account(bus, lab, waiting)
         await _nobody_rises_by_a_nice_that_comes_and_goes(bus, lab, waiting)
-        await _who_was_held_waits_for_its_turn_again(bus, lab)
+        await _who_was_held_waits_for_its_turn_again(fleet, bus, lab)
         await _urgent_goes_first(bus, lab)
         await _an_array_stands_with_its_first_tasks(bus, lab)
 
@@ -198,12 +199,16 @@ async def _nobody_rises_by_a_nice_that_comes_and_goes(
         await eventually(partial(_is_order, bus, lab, wanted), 60, what="it has its position again")
 
 
-async def _who_was_held_waits_for_its_turn_again(bus: Bus, lab: SlurmLab) -> None:
-    """Checks that a held job loses its level: else it would have it again the moment that its user releases it."""
+async def _who_was_held_waits_for_its_turn_again(fleet: SlurmFleet, bus: Bus, lab: SlurmLab) -> None:
+    """Checks that a held job loses its level, also where no bridge saw it: else it would have it again, and be first, the
+    moment that its user releases it."""
     wanted = await order_stands(bus, lab, WINDOW)
     first = wanted[0]
     assert (await _explained(bus, first)).level > 0
+    [bridge] = fleet.named("slurm_bridge")
+    bridge.kill()
     lab.run("scontrol", "hold", first)
+    bridge.start()
 
     async def lowered() -> bool:
         found = await _explained(bus, first)

@@ -8,7 +8,7 @@ import pytest
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.state import JobHolder, JobState, Phase, QueueState
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.ladder import Ladder
+from fairlead_slurm.ladder import LOWEST, Ladder
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
@@ -189,6 +189,22 @@ def test_a_held_job_s_level_is_stated_until_it_is_taken_away(view: StatedView) -
     view.levelled("1", 0)
     assert not read(view, [held])
     assert read(view, [a_slurm_job("1", priority=66)])["1"].level == 0
+
+
+@pytest.mark.parametrize("told", [{"priority": 0, "reason": "JobHeldUser"}, {"priority": 1, "nice": 10**9}])
+@pytest.mark.parametrize("ran", [False, True])
+def test_of_a_job_from_before_the_start_a_level_may_stand_and_is_taken_away(
+    view: StatedView, told: dict[str, object], *, ran: bool
+) -> None:
+    """Slurm shows no SiteFactor but in the priority: before the first reading a bridge may have written one."""
+    silent = a_slurm_job("1", **told)
+    if ran:
+        read(view, [msgspec.structs.replace(silent, state="RUNNING", started=NOON)])
+    found = read(view, [silent, a_slurm_job("2", priority=66)])
+    assert (found["1"].phase, found["1"].level, found["2"].level) == (Phase.HELD, LOWEST, 0)
+    assert [one.level for one in view.levelled("1", 0).values() if isinstance(one, JobState)] == [0]
+    assert not read(view, [silent, a_slurm_job("2", priority=66)])
+    assert read(view, [silent, a_slurm_job("3", **told)])["3"].level == 0, "it came when nothing was written"
 
 
 def test_a_nice_beyond_all_measure_changes_no_level_and_takes_the_position(view: StatedView) -> None:

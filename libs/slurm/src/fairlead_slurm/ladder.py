@@ -14,6 +14,8 @@ from fairlead_slurm.updates import HIGHEST_SITE_FACTOR
 
 UNLABELLED = 0
 """The level of a job that nobody labelled: new jobs stand below every rung."""
+LOWEST = UNLABELLED + 1
+"""The lowest level that is written."""
 _ROUNDING = 10
 """Points by which own factors may exceed the sum of their weights: each is rounded by itself."""
 _USUAL_NICE = 100

@@ -21,7 +21,7 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
-from fairlead_slurm.ladder import UNLABELLED, Ladder
+from fairlead_slurm.ladder import LOWEST, UNLABELLED, Ladder
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen, FirstSeenChanges
 from fairlead_slurm_bridge.statements.jobs import (
     NO_EPOCH,
@@ -40,6 +40,7 @@ from fairlead_slurm_bridge.statements.windows import ArrayRemainder, WindowedJob
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
 _MOST_LEVELS = 1_000_000
+_BEFORE_A_START = (Phase.WAITING, Phase.HELD)
 _SPLIT = -1
 """Number of a task's record that was split off since the last reading: no other record's."""
 
@@ -97,6 +98,9 @@ class StatedView:
         self._written: dict[str, tuple[str, int]] = {}
         """The uid and the level of each job that was given one last, by id: a job that runs keeps its SiteFactor, for when
         it is requeued."""
+        self._untold = LOWEST
+        """The level of a job of which nothing tells one. Slurm shows no SiteFactor but in the priority, and before the first
+        reading whatever stands was written by others: so any of them may have one, and it is taken away. New jobs have none."""
         self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
         """Remainders of arrays, by array."""
         self._context: SlurmContext | None = None
@@ -124,6 +128,7 @@ class StatedView:
         context = self._known()
         remembered = self._first_seen.take(jobs)
         self._translate(positioned(jobs, self._array_window), context)
+        self._untold = UNLABELLED
         told = list(self._told())
         around = self._settle(self._around(context), of_jobs=False) if self._meets_nice(told) else {}
         states = self._held_back(self._in_turn(told))
@@ -235,7 +240,7 @@ class StatedView:
     def waiting(self, job: str, uid: str) -> SlurmJob | None:
         """The job as it was read last; None where no such one waits."""
         found = self._jobs.get(job)
-        if found is None or found[1].uid != uid or found[1].phase not in (Phase.WAITING, Phase.HELD):
+        if found is None or found[1].uid != uid or found[1].phase not in _BEFORE_A_START:
             return None
         return found[0]
 
@@ -269,10 +274,10 @@ class StatedView:
             return before
         since = self._first_seen.since(job)
         uid = uid_of(facts.cluster, job, since)
-        of, level = self._written.get(job.id, (uid, UNLABELLED))
-        state = state_of(job, since, facts, level if of == uid else UNLABELLED)
-        if state.phase in (Phase.WAITING, Phase.HELD):
-            self._note_level(job.id, uid, state.level)
+        of, level = self._written.get(job.id, (uid, self._untold))
+        written = level if of == uid else UNLABELLED
+        state = state_of(job, since, facts, written)
+        self._note_level(job.id, uid, state.level if state.phase in _BEFORE_A_START else written)
         return job, state
 
     def _translated_rest(
@@ -316,7 +321,7 @@ class StatedView:
                     pool=pool_of[partition.name],
                     frontend=FRONTEND,
                     default_level=UNLABELLED,
-                    lowest_level=UNLABELLED + 1,
+                    lowest_level=LOWEST,
                     highest_level=known.highest_level,
                     active=partition.up,
                     capabilities=able,
