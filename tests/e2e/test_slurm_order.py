@@ -17,7 +17,14 @@ from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_contracts.subjects import ask
-from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy, filled, order_stands, slurm_order
+from fairlead_testkit.fleets.slurm_fleet import (
+    SlurmFleet,
+    account_policy,
+    filled,
+    order_stands,
+    slurm_order,
+    wanted_order,
+)
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, URGENT, SlurmLab, SlurmOptions
 from fairlead_testkit.telemetry.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
 from fairlead_testkit.timing.awaiting import eventually
@@ -233,27 +240,33 @@ async def _explained(bus: Bus, job: str) -> Explanation:
 async def test_jobs_that_wait_for_a_limit_cost_others_of_their_account_nothing(
     slurm_lab: SlurmLab, tmp_path: Path
 ) -> None:
-    """Checks that one job stands for all that one user's limit holds back, however many these are."""
+    """Checks that one job stands for all that one user's limit holds back, and takes no part of the account or the window."""
     lab = slurm_lab
     if not SlurmOptions().accounting:
         pytest.skip("limits need accounting, and that needs root")
     lab.fill(SPARE)
-    limited = [lab.submit("vision", *PART, user="games") for _ in range(6)]
+    quality = (f"--qos={URGENT}",)  # two limits, for all that Slurm says: one of each stands for the others
+    limited = [lab.submit("vision", *PART, user="games") for _ in range(3)]
+    limited += [lab.submit("vision", *PART, *quality, user="games") for _ in range(3)]
     free = [(lab.submit(account, *PART), account) for account in ("vision", "speech", "robots") * 4]
     of_games = ("sacctmgr", "--immediate", "modify", "user", "games", "where", "account=vision", "set")
     lab.run(*of_games, "GrpJobs=0")
     try:
-        async with SlurmFleet(tmp_path, lab, policy=account_policy(WEIGHTS | {SPARE: 1})).running() as bus:
-            first, *rest = limited
-            wanted = filled([(first, "vision"), *free], Counter(), WEIGHTS)
-            await eventually(partial(_is_order, bus, lab, wanted), 90, what="one of them has a position")
-            found = await _explained(bus, rest[-1])
-            reason = f"(AssocGrpJobsLimit), and job {first} comes first"
+        policy = account_policy(WEIGHTS | {SPARE: 1}, window=len(free))
+        async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
+            wanted = [limited[0], limited[3], *filled(free, Counter(), WEIGHTS)]
+            await eventually(partial(_is_order, bus, lab, wanted), 90, what="one of each has a position")
+            found = await _explained(bus, limited[-1])
+            reason = f"(AssocGrpJobsLimit), and job {limited[3]} comes first"
             assert found.phase == Phase.HELD.value
             assert any(reason in said for said in found.reasons), found.reasons
             lab.run(*of_games, "GrpJobs=-1")
             whole = filled([*((job, "vision") for job in limited), *free], Counter(), WEIGHTS)
-            await eventually(partial(_is_order, bus, lab, whole), 90, what="all of them have one")
+
+            async def ranked() -> bool:
+                return await wanted_order(bus) == whole
+
+            await eventually(ranked, 90, what="all of them have one")
     finally:
         lab.run(*of_games, "GrpJobs=-1")
 

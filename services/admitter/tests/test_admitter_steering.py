@@ -173,6 +173,19 @@ def test_jobs_that_no_flavor_takes_fill_no_window_and_get_no_levels() -> None:
     assert cluster.order()[0] == wanted[0], "it is in line again"
 
 
+def test_jobs_that_wait_for_a_limit_fill_no_window_and_have_their_levels() -> None:
+    """Their frontend says whether the limit still holds when it comes to them, so they stand where their turn is."""
+    cluster = LaggingFrontend(some_jobs(8))
+    wanted = cluster.order()[::-1]
+    for uid in wanted[:4]:
+        cluster.set(uid, limited=True)
+    cluster.show()
+    positions = [a_position(uid=uid) for uid in wanted]
+    assert [ranked.job.uid for ranked in cluster.window(positions, 2, waiting=9, most=9)] == wanted[:6]
+    cluster.apply(cluster.plan(wanted))
+    assert cluster.order() == wanted
+
+
 def test_jobs_that_no_flavor_takes_have_nobody_lifted_over_them_and_keep_no_level_above_their_class() -> None:
     cluster = LaggingFrontend(some_jobs(4))
     wanted = cluster.order()[1:] + cluster.order()[:1]

@@ -66,11 +66,12 @@ def test_jobs_that_are_larger_than_the_pool_fill_heads_of_their_own_as_long_as_t
     assert heads() == [(False, 8, ["x0", "x1", "x2"])]
 
 
-def test_jobs_that_no_flavor_takes_fill_heads_of_their_own() -> None:
+@pytest.mark.parametrize("why", ["flavorless", "limited"])
+def test_jobs_that_are_passed_by_fill_heads_of_their_own(why: str) -> None:
     jobs = [a_job(f"m{number}", submitted=NOW + number) for number in range(9)]
     pool = a_single_shard(*jobs, window=3)
     before = decide(pool, 0, NOW)
-    stuck = [msgspec.structs.replace(job, rev=2, flavorless=True) for job in jobs[:5]]
+    stuck = [msgspec.structs.replace(job, rev=2, **{why: True}) for job in jobs[:5]]
     content = decide(a_single_shard(*stuck, *jobs[5:], window=3), 0, NOW)
     queue_heads = [
         (bool(one.flavorless), one.waiting, [position.id for position in one.positions])

@@ -70,6 +70,7 @@ def test_one_job_stands_for_all_that_wait_for_the_same_limit(view: StatedView) -
         "a limit of its user's in Slurm is reached (AssocMaxJobsLimit), and job 1 comes first"
     )
     assert found["1"].said == LIMIT
+    assert {name for name, one in found.items() if one.limited} == {"1"}
 
 
 def test_jobs_that_slurm_did_not_come_to_wait_for_the_limit_too(view: StatedView) -> None:
@@ -98,7 +99,9 @@ def test_the_next_one_stands_for_the_rest_once_the_first_runs_and_the_limit_ends
     assert positioned(read(view, [started, *ordinary])) == {"2"}
     for _ in range(READINGS - 2):
         assert not read(view, [started, *ordinary])
-    assert positioned(read(view, [started, *ordinary])) == {"3", "4"}
+    found = read(view, [started, *ordinary])
+    assert positioned(found) == {"2", "3", "4"}
+    assert not any(one.limited for one in found.values())
 
 
 def test_who_asks_for_more_than_one_job_may_have_has_no_position(view: StatedView) -> None:

@@ -339,6 +339,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     flavorless: bool | msgspec.UnsetType = msgspec.UNSET
     """Whether the frontend said of a waiting job that none of its queue's flavors takes it, whatever quota is
     free, and passes it by. Left out where it did not."""
+    limited: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether the frontend said of a waiting job that a limit of its user's or account's is reached, whatever is
+    free: others start past it until that ends. Left out where it did not."""
     held_by: str = ""
     """Reason for which it is held, in words; empty where it is not, and from writers that do not say."""
     holder: JobHolder | None = None
@@ -355,6 +358,11 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     whose clusters share hardware the two count once, as that one."""
     faults: tuple[Fault, ...] = ()
     traceparent: str | None = None
+
+    @property
+    def passed_by(self) -> bool:
+        """Whether its frontend starts others past it as things are, whatever is free."""
+        return bool(self.flavorless or self.limited)
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ jobs would take of the room that is there, integrated over time: resource-second
 It only looks, so it says the same of an order that is written and of one that nobody writes. What it counts is a lower
 bound where only the heads of the order are known; and a job that fits by quota and is not started for long is held back by
 something that quota does not show (taints, nodes of a flavor, checks): it is left out from then on. A job that no flavor
-takes, by the frontend's own word, is left out at once.
+takes or a limit holds back, by the frontend's own word, is left out at once.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -85,7 +85,7 @@ def passed_over(
             ahead = 0 if filling.takes(job) else _ahead_of(job, before, room, after.strict)
             found.append(PassedOver(job.uid, ahead))
             room.hold(job.queue, charges(started))
-        elif not (job.flavorless or job.uid in hindered or job.uid in started_ones):
+        elif not (job.passed_by or job.uid in hindered or job.uid in started_ones):
             before.append(job)
             filling.takes(job)
         if not left:
@@ -110,7 +110,7 @@ def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict
 def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[str] = ()) -> list[JobState]:
     """The waiting jobs that there is room for together, taken in the order's sequence."""
     filling = _RoomFilling(now)
-    return [job for job in order if not (job.flavorless or job.uid in hindered) and filling.takes(job)]
+    return [job for job in order if not (job.passed_by or job.uid in hindered) and filling.takes(job)]
 
 
 class _RoomFilling:
@@ -166,7 +166,7 @@ class AdherenceFold:
         self._since: float | None = None
         self._fits_since: dict[str, float] = {}
         self._hindered: dict[str, float] = {}
-        self._flavorless = 0
+        self._passed_by = 0
 
     @property
     def stands_idle(self) -> bool:
@@ -176,7 +176,7 @@ class AdherenceFold:
     @property
     def hindered(self) -> int:
         """The number of jobs that fit by quota and are held back by something else."""
-        return len(self._hindered) + self._flavorless
+        return len(self._hindered) + self._passed_by
 
     def lose_sight(self) -> None:
         """Stops counting until the next look: nobody knows what happens meanwhile."""
@@ -212,7 +212,7 @@ class AdherenceFold:
         self._hindered = {
             uid: since for uid, since in self._hindered.items() if look.at - since < _FORGOTTEN_SECONDS
         }
-        self._flavorless = sum(bool(job.flavorless) and job.uid not in self._hindered for job in order)
+        self._passed_by = sum(job.passed_by and job.uid not in self._hindered for job in order)
         fitting = would_start(order, look.holdings, self._hindered)
         self._fits_since = {job.uid: self._fits_since.get(job.uid, look.at) for job in fitting}
         rate: dict[str, int] = {}

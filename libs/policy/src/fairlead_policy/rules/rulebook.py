@@ -172,7 +172,7 @@ class Rulebook:
             submitted=job.submitted,
             # The same bytes however it was written, and no number that cannot be sent.
             demand={name: min(max(amount, 0), LARGEST) for name, amount in sorted(job.demand.items())},
-            queue=JobQueue(job.cluster, job.queue, bool(job.flavorless)),
+            queue=JobQueue(job.cluster, job.queue, job.passed_by),
             override=self.override_of(job, job.priority_override, tenant),
         )
 

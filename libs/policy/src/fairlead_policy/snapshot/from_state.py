@@ -248,7 +248,7 @@ def _waiting(
         level=job.level,
         runtime_limit=job.run_limit,
         priority_override=rulebook.override_of(job, job.priority_override, one.tenant),
-        flavorless=bool(job.flavorless),
+        flavorless=job.passed_by,
         pods=sum(shape.pods for shape in job.shapes) or job.pods,
         gang=stated_gang(job.shapes),
     )

@@ -59,6 +59,6 @@ def _candidates(
                 heads.queue,
                 Ranked(rank, position, job),
                 job.demand,
-                counts=not (job.flavorless or left_alone(job)),
+                counts=not (job.passed_by or left_alone(job)),
                 apart=bool(heads.flavorless),
             )

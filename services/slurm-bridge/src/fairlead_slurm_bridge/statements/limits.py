@@ -1,9 +1,10 @@
 """Jobs that wait for a limit of their user's: the first of them has a position, those behind it have none. Pure.
 
 Slurm holds back what a limit of an association or a QOS leaves no room for, and says so of a job when it comes to it in
-the order of priorities. All of a user's jobs that ask for no less wait for the same limit then. Were they all ranked, each
-would count for its tenant as if it started, and the tenant's others would wait for starts that cannot be. So one of them
-stands for all: it keeps its position, and Slurm goes on looking whether the limit still holds.
+the order of priorities. All of a user's jobs that ask for no less wait for the same limit then. Were they all ranked, they
+would fill the window, and nobody who could start would have a level. So one of them stands for all: it keeps its position,
+and Slurm goes on looking whether the limit still holds. It is stated as limited, so it counts neither for its tenant, as if
+it started, nor in the window.
 """
 
 import math
@@ -60,8 +61,8 @@ class UserLimits:
     def __init__(self) -> None:
         self._limits: dict[_Owner, list[_Limit]] = {}
 
-    def held_back(self, jobs: Sequence[tuple[SlurmJob, JobState]]) -> dict[str, str]:
-        """The jobs that have no position, by uid, each with the reason in words.
+    def limited(self, jobs: Sequence[tuple[SlurmJob, JobState]]) -> dict[str, str]:
+        """The jobs that a limit holds back, by uid, each with the reason for which it has no position; empty for one that has.
 
         Args:
             jobs: the waiting jobs of one reading, an array's remainder as one.
@@ -72,29 +73,10 @@ class UserLimits:
         found = {}
         for job, state in sorted(limited, key=lambda one: (one[1].submitted, one[1].uid)):
             owner = _owner(job)
-            if why := self._why(job, ahead.setdefault(owner, []), self._limits[owner]):
-                found[state.uid] = why
+            asked = _asked(job)
+            if holding := [one for one in self._limits[owner] if one.holds(job, asked)]:
+                found[state.uid] = _why_unranked(job, asked, ahead.setdefault(owner, []), holding)
         return found
-
-    def _why(self, job: SlurmJob, ahead: list[tuple[_Amounts, str]], limits: Sequence[_Limit]) -> str:
-        """The reason for which the job has no position; empty where it has one. It may stand for those behind it then."""
-        asked = _asked(job)
-        holding = [one for one in limits if one.holds(job, asked)]
-        own = next((one for one in holding if one.of_one_job), None)
-        if own is not None:
-            return f"asks for more than a limit in Slurm lets one job have ({own.reason})"
-        if not holding:
-            return ""
-        stands = next((name for amounts, name in ahead if _no_less(asked, amounts)), None)
-        if stands is None and len(ahead) >= _MOST:
-            stands = ahead[-1][1]
-        if stands is not None:
-            reason = holding[0].reason
-            return f"a limit of its user's in Slurm is reached ({reason}), and job {stands} comes first"
-        # Who waits for something else, too, says nothing of when the limit ends.
-        if job.reason in ORDINARY_REASONS or _LIMIT.match(job.reason):
-            ahead.append((asked, job.id))
-        return ""
 
     def _note(self, jobs: Iterable[SlurmJob]) -> None:
         """Takes in what Slurm says in this reading; forgets what it has not said for a while."""
@@ -113,6 +95,25 @@ class UserLimits:
                 limit.readings -= 1
                 if limit.readings > 0:
                     yield owner, limit
+
+
+def _why_unranked(
+    job: SlurmJob, asked: _Amounts, ahead: list[tuple[_Amounts, str]], holding: Sequence[_Limit]
+) -> str:
+    """The reason for which the job has no position; empty where it has one. It may stand for those behind it then."""
+    own = next((one for one in holding if one.of_one_job), None)
+    if own is not None:
+        return f"asks for more than a limit in Slurm lets one job have ({own.reason})"
+    stands = next((name for amounts, name in ahead if _no_less(asked, amounts)), None)
+    if stands is None and len(ahead) >= _MOST:
+        stands = ahead[-1][1]
+    if stands is not None:
+        reason = holding[0].reason
+        return f"a limit of its user's in Slurm is reached ({reason}), and job {stands} comes first"
+    # Who waits for something else, too, says nothing of when the limit ends.
+    if job.reason in ORDINARY_REASONS or _LIMIT.match(job.reason):
+        ahead.append((asked, job.id))
+    return ""
 
 
 def _add(limits: list[_Limit], limit: _Limit) -> None:

@@ -131,7 +131,7 @@ class StatedView:
         self._untold = UNLABELLED
         told = list(self._told())
         around = self._settle(self._around(context), of_jobs=False) if self._meets_nice(told) else {}
-        states = self._held_back(self._in_turn(told))
+        states = self._limited(self._in_turn(told))
         self.phases = Counter(state.phase for state in states)
         return around | self._settle(states, of_jobs=True), remembered
 
@@ -164,16 +164,10 @@ class StatedView:
         queues = self._backlogs.ranked_first(state, before.queue if isinstance(before, JobState) else None)
         return msgspec.structs.replace(state, queue=queues[0], queues=queues)
 
-    def _held_back(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[JobState]:
-        """The statements, those without a position whose turn a limit of Slurm's holds up."""
-        waiting = [one for one in told if one[1].phase is Phase.WAITING]
-        reasons = self._limits.held_back(waiting)
-        return [
-            msgspec.structs.replace(state, phase=Phase.HELD, held_by=reasons[state.uid])
-            if state.uid in reasons
-            else state
-            for _, state in told
-        ]
+    def _limited(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[JobState]:
+        """The statements; of those that a limit of Slurm's holds back one keeps its position for all."""
+        limited = self._limits.limited([one for one in told if one[1].phase is Phase.WAITING])
+        return [_limited(state, limited[state.uid]) if state.uid in limited else state for _, state in told]
 
     def levelled(self, job: str, level: int) -> Statements:
         """Take in a level that was written just now; returns changed statements."""
@@ -350,6 +344,12 @@ class StatedView:
             else:
                 self._stated[subject] = state
         return changed
+
+
+def _limited(state: JobState, why_unranked: str) -> JobState:
+    if why_unranked:
+        return msgspec.structs.replace(state, phase=Phase.HELD, held_by=why_unranked)
+    return msgspec.structs.replace(state, limited=True)
 
 
 def _turns(told: Iterable[tuple[SlurmJob, JobState]]) -> Iterator[WaitingTurn]:
