@@ -67,13 +67,15 @@ async def test_every_kind_of_job_has_the_position_that_it_should(lab: SlurmLab, 
         "sbatch", "--parsable", "--output=/dev/null", "--account=speech", *WHOLE, ":", *WHOLE, given=script
     )
     het = parts.strip()
+    words = ("--parsable", "--output=/dev/null", "--account=vision")
+    across = int(lab.run("sbatch", *words, "--partition=rush", *WHOLE, ":", *WHOLE, given=script))
     policy = account_policy({"vision": 1, "speech": 1, "robots": 1, "spare": 1})
     policy = msgspec.structs.replace(
         policy, pools=[*policy.pools, Pool(name=RUSH, members=[f"{CLUSTER}/{RUSH}"])]
     )
     async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
-        await _only_who_may_start_has_a_position(bus, lab, {first, both, torn, het}, out)
-        await _a_tier_is_a_domain_of_its_own(bus, lab, rush)
+        await _only_who_may_start_has_a_position(bus, lab, {first, both, torn, het, str(across + 1)}, out)
+        await _a_tier_is_a_domain_of_its_own(bus, lab, {rush, str(across)})
         await _parts_that_start_together_have_one_level(lab, het)
         await _who_may_start_again_has_a_position(bus, lab, out)
 
@@ -96,14 +98,16 @@ async def _only_who_may_start_has_a_position(
     assert {kind: priorities(lab)[job] // STEP for kind, job in out.items()} == dict.fromkeys(out, 0)
 
 
-async def _a_tier_is_a_domain_of_its_own(bus: Bus, lab: SlurmLab, rush: str) -> None:
-    """Checks that who may start there alone is ranked there; who listed both domains is not."""
+async def _a_tier_is_a_domain_of_its_own(bus: Bus, lab: SlurmLab, rush: set[str]) -> None:
+    """Checks that who may start there alone is ranked there, a part of a job as well; who listed both domains is not."""
 
     async def ranked() -> bool:
-        return [one.position.id for one in (await whole_queue(bus, RUSH)).positions] == [rush]
+        return {one.position.id for one in (await whole_queue(bus, RUSH)).positions} == rush
 
     await eventually(ranked, 60, what="the higher tier has an order of its own")
-    await eventually(lambda: priorities(lab)[rush] >= STEP, 60, what="it stands in Slurm, too")
+    await eventually(
+        lambda: all(priorities(lab)[job] >= STEP for job in rush), 60, what="it stands in Slurm, too"
+    )
 
 
 async def _parts_that_start_together_have_one_level(lab: SlurmLab, het: str) -> None:

@@ -79,7 +79,12 @@ def test_parts_that_start_together_are_one_job() -> None:
     )
     assert found.unreadable == 0
     [plain, whole] = found.jobs
-    assert (whole.id, whole.number, whole.parts, whole.nodes) == ("11", 11, ("12", "13"), 6)
+    assert (whole.id, whole.number, [one.id for one in whole.parts], whole.nodes) == (
+        "11",
+        11,
+        ["11", "12", "13"],
+        6,
+    )
     assert (whole.priority, whole.dependency) == (88, "afterok:7(unfulfilled)")
     assert whole.resources == {name: 3 * amount for name, amount in plain.resources.items()}
     assert read(QueueFormat(), parts[1]).jobs == []  # the first one is forgotten already

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.state import JobHolder, JobState, Phase, QueueState
-from fairlead_slurm import SlurmJob
+from fairlead_slurm import SlurmJob, whole_job
 from fairlead_slurm.ladder import LOWEST, Ladder
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
@@ -266,6 +266,24 @@ def test_a_job_is_ranked_in_no_pool_that_cannot_hold_it(view: StatedView) -> Non
     large = {"cpu": 4000, "gres/gpu": 16_000}
     both = a_slurm_job("1", partitions=("debug", "gpu"), resources=large)
     assert read(view, [both, *backlog("debug", "speech", 100, count=40)])["1"].queue == "gpu"
+
+
+def test_parts_of_a_heterogeneous_job_count_in_their_own_pools(view: StatedView) -> None:
+    """As one job in one pool it would ask for more than that has, and never start there."""
+    parts = [
+        a_slurm_job("11", resources={"gres/gpu": 16_000}),
+        a_slurm_job("12", partitions=("debug",), resources={"gres/gpu": 8000}),
+        a_slurm_job("13", resources={"gres/gpu": 8000}),
+    ]
+    found = read(view, [whole_job(parts)])
+    asked = {name: (one.queue, one.demand[GPU]) for name, one in found.items()}
+    assert asked == {"11": ("gpu", 24_000), "12": ("debug", 8000)}
+    written = view.waiting("11", found["11"].uid)
+    assert written is not None
+    assert [one.id for one in written.parts] == ["11", "13"]
+    running = [msgspec.structs.replace(one, state="RUNNING", started=NOON) for one in parts]
+    held = {name: (one.queue, one.demand[GPU]) for name, one in read(view, [whole_job(running)]).items()}
+    assert held == asked
 
 
 def test_partitions_of_one_pool_stay_as_listed(view: StatedView) -> None:

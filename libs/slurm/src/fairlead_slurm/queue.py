@@ -7,7 +7,7 @@ known again: most of 10,000 did.
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -96,9 +96,8 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     leader: int = 0
     """Number of the first part, for a part of a heterogeneous job; else 0."""
-    parts: tuple[str, ...] = ()
-    """Ids of the other parts, for a heterogeneous job's first part: all start together, and have one
-    level."""
+    parts: tuple["SlurmJob", ...] = ()
+    """All parts, for a heterogeneous job as a whole: they start together, and have one level."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,12 +213,12 @@ def joined(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
     for leader, parts in by_leader.items():
         parts.sort(key=lambda job: job.number)
         if parts[0].number == leader:  # else it ended, and slurmctld forgets part after part
-            found.append(_whole(parts))
+            found.append(whole_job(parts))
     return found
 
 
-def _whole(parts: list[SlurmJob]) -> SlurmJob:
-    """A heterogeneous job as one: amounts are the sum over its parts, almost all else is its first part's."""
+def whole_job(parts: Sequence[SlurmJob]) -> SlurmJob:
+    """A heterogeneous job, or some parts of it, as one: amounts are the sum over its parts, almost all else is its first part's."""
     resources: dict[str, int] = {}
     for part in parts:
         for name, amount in part.resources.items():
@@ -233,7 +232,7 @@ def _whole(parts: list[SlurmJob]) -> SlurmJob:
         priority=least.priority,
         nice=least.nice,
         dependency=next((part.dependency for part in parts if part.dependency), ""),
-        parts=tuple(part.id for part in parts[1:]),
+        parts=tuple(parts),
     )
 
 

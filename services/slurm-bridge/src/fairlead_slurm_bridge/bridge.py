@@ -212,8 +212,9 @@ class Bridge:
             job = self._view.waiting(wanted.id, wanted.uid)
             if job is not None:
                 factor = known.ladder.site_factor(_level(wanted), job.nice)
-                factors += [(one, factor) for one in (wanted.id, *job.parts)]
-                whole |= dict.fromkeys(job.parts, wanted.id)
+                parts = [part.id for part in job.parts] or [wanted.id]
+                factors += [(part, factor) for part in parts]
+                whole |= dict.fromkeys(parts, wanted.id)
         try:
             with self._instruments.write_seconds.time():
                 refused = await self._controller.set_site_factors(factors)

@@ -7,7 +7,10 @@ level in the others, too, and pass whoever waits there. So it is ranked in the p
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_slurm import SlurmJob, whole_job
 from fairlead_slurm_bridge.statements.partition_pools import PartitionPool
 
 _STAYS = 1.25
@@ -30,6 +33,17 @@ class PoolBacklogs:
         self._wanted: dict[str, dict[str, float]] = {}
         self._whole: dict[str, float] = {}
         """Sum of what waits, by pool."""
+
+    def by_pool(self, job: SlurmJob) -> list[SlurmJob]:
+        """The job; a heterogeneous one whose parts are of several pools as one job in each, which has what it asks for there."""
+        pools: dict[str | None, list[SlurmJob]] = {}
+        for part in job.parts:
+            pools.setdefault(self._pool_of.get(part.partitions[0]), []).append(part)
+        if len(pools) < 2:  # noqa: PLR2004 # of one pool, or of no parts
+            return [job]
+        return [
+            msgspec.structs.replace(whole_job(parts), dependency=job.dependency) for parts in pools.values()
+        ]
 
     def spans(self, job: JobState) -> bool:
         """Whether the job lists partitions of several pools."""

@@ -126,8 +126,9 @@ class StatedView:
     def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, FirstSeenChanges]:
         """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
         context = self._known()
-        remembered = self._first_seen.take(jobs)
-        self._translate(positioned(jobs, self._array_window), context)
+        apart = [one for job in jobs for one in self._backlogs.by_pool(job)]
+        remembered = self._first_seen.take(apart)
+        self._translate(positioned(apart, self._array_window), context)
         self._untold = UNLABELLED
         told = list(self._told())
         around = self._settle(self._around(context), of_jobs=False) if self._meets_nice(told) else {}
