@@ -156,9 +156,13 @@ async def lost_stand_first(bus: Bus) -> PoolQueue | None:
 
 
 def without_flavor(name: str, namespace: str) -> KubeObject:
-    """A Workload of a shape of its own, for nodes that no flavor has."""
+    """A Workload of a shape of its own, for nodes or a topology that no flavor has."""
     item = things.workload(name, namespace, QUEUE, {GPU: 1})
-    item["spec"]["podSets"][0]["template"]["spec"]["nodeSelector"] = {"disk": name}
+    [pods] = item["spec"]["podSets"]
+    if name.endswith(("1", "3", "5", "7", "9")):
+        pods["topologyRequest"] = {"required": name}
+    else:
+        pods["template"]["spec"]["nodeSelector"] = {"disk": name}
     return item
 
 

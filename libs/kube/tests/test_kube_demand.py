@@ -159,6 +159,26 @@ def test_pods_that_ended_are_left_out() -> None:
     assert pod_count(found) == 1
 
 
+def test_what_may_be_admitted_in_part_asks_for_the_fewest_pods_that_it_starts_with() -> None:
+    """What Kueue computed is of all pods, the ended ones left out."""
+    counted = '{"resourceRequests": [{"name": "master", "resources": {"cpu": "3"}}, {"name": "worker", "resources": {"cpu": "6001m"}}]%s}'
+    ended = ', "reclaimablePods": [{"name": "worker", "count": %d}]'
+    for status, cpu, gpus in (
+        ("{}", 5000, 5000),
+        (counted % "", 3000 + 6001 // 4 * 2, 0),
+        (counted % (ended % 1), 3000 + 6001 // 3 * 2, 0),
+        (counted % (ended % 3), 3000 + 6001, 0),
+    ):
+        found = workload(status)
+        assert found.spec.pod_sets is not None
+        master, worker = found.spec.pod_sets
+        pod_sets = [master, msgspec.structs.replace(worker, min_count=2)]
+        partly = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, pod_sets=pod_sets))
+        demand = workload_demand(partly)
+        assert (demand["cpu"], demand.get("nvidia.com/gpu", 0)) == (cpu, gpus)
+        assert pod_count(partly) == (2 if "3}" in status else 3)
+
+
 ADMITTED = """{"admission": {"clusterQueue": "q", "podSetAssignments": [
   {"name": "master", "count": 1, "resourceUsage": {"cpu": "2", "nvidia.com/gpu": "1"}},
   {"name": "worker", "count": %d, "resourceUsage": {"cpu": "%s"}}]}, "reclaimablePods": %s}"""

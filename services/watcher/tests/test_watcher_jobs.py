@@ -126,7 +126,7 @@ def test_pods_are_stated_one_by_one_where_the_demand_does_not_say_it_all() -> No
     running = job_of(raw(RESERVED, spec__podSets=several))
     assert running.shapes == (), "nobody asks any more where it fits"
     fewer = job_of(raw(PENDING, spec__podSets=[pod_set("main", 3, "2") | {"minCount": 2}]))
-    assert [shape.pods for shape in fewer.shapes] == [2]
+    assert (fewer.pods, fewer.demand, fewer.shapes) == (2, {"cpu": 4000}, ()), "as many as it starts with"
 
 
 def test_what_kueue_counts_otherwise_is_not_what_the_pods_ask_for() -> None:
@@ -234,6 +234,9 @@ def test_why_it_is_held_is_said_beside_what_kueue_last_said() -> None:
     assert job_of(raw(said, over, spec__active=False)).held_by == (
         "it is deactivated (spec.active): Kueue stopped it, as it ran for longer than its limit"
     )
+    for refusal in ("resources didn't satisfy LimitRange constraints: a", "resources validation failed: b"):
+        refused = job_of(raw(condition("QuotaReserved", "False", "Pending", refusal)))
+        assert (refused.said, refused.held_by) == (refusal, "Kueue refuses what its pods ask for")
     oversize = job_of(raw(said, spec__queueName="main"), a_view(quotas={}))
     assert "ClusterQueue cq has no quota of it" in oversize.held_by
 

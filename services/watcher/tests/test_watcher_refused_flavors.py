@@ -23,6 +23,8 @@ TOO_LARGE = (
     "insufficient quota for cpu in flavor base, previously considered podsets requests (0)"
     " + current podset request (70) > maximum capacity (64)"
 )
+NO_NODE = 'topology "racks" doesn\'t allow to fit any of 1 pod(s). Total nodes: 3; excluded: '
+UNSUITED = NO_NODE + 'nodeSelector: 1, affinity: 1, taint "gpu=only:NoSchedule": 1'
 
 
 def quotas(*flavors: str, resource: str = "cpu") -> Quotas:
@@ -34,13 +36,20 @@ def refusal(*reasons: str, pod_set: str = "main") -> str:
 
 
 def job_of(
-    message: str, given: Quotas, *, status: str = "False", active: bool = True, strategy: str = ""
+    message: str,
+    given: Quotas,
+    *,
+    status: str = "False",
+    active: bool = True,
+    strategy: str = "",
+    min_count: int | None = None,
 ) -> JobState:
     view = ClusterView("c1", ended_stay=600 * SECOND)
     view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq"))
     view.cluster_queue(Key("", "cq"), QueueFacts(name="cq", quotas=given, strategy=strategy))
     item: KubeObject = things.workload("one", "team-a", "main", {"cpu": 1, "gpu": 1})
     item["spec"]["active"] = active
+    item["spec"]["podSets"][0]["minCount"] = min_count
     item["metadata"] |= {"uid": "u1", "creationTimestamp": AT}
     said = {"type": "QuotaReserved", "status": status, "reason": "Pending", "message": message}
     item["status"] = {"conditions": [said | {"lastTransitionTime": AT}]}
@@ -62,7 +71,23 @@ BOTH = quotas("spot", "base") | GPUS
         (refusal(SPOT, BASE), BOTH, True),
         (refusal(TAINTED, BASE), BOTH, True),
         (refusal(SPOT, SHORT), BOTH, False),
-        (refusal(TAINTED, TOO_LARGE), BOTH, False),
+        (refusal(TAINTED, TOO_LARGE), BOTH, True),
+        (refusal(SHORT, TOO_LARGE), quotas("base") | GPUS, False),
+        (refusal('Flavor "spot" does not support TopologyAwareScheduling'), quotas("spot") | GPUS, True),
+        (refusal('Flavor "spot" supports only TopologyAwareScheduling', SHORT), BOTH, False),
+        (refusal('Flavor "base" does not contain the requested level', SPOT), BOTH, True),
+        (
+            refusal('Flavor "spot.v1" is refused for a reason of a later Kueue'),
+            quotas("spot.v1") | GPUS,
+            True,
+        ),
+        # A topology's sentence does not name the flavor: it speaks of the only one.
+        (refusal(UNSUITED), quotas("spot") | GPUS, True),
+        (refusal(UNSUITED), BOTH | quotas("cards", "more", resource="gpu"), False),
+        (refusal(UNSUITED, SHORT), quotas("base") | GPUS, False),
+        (refusal(NO_NODE + 'nodeSelector: 2, resource "nvidia.com/gpu": 1'), quotas("spot") | GPUS, False),
+        (refusal(NO_NODE + "nodeSelector: 2"), quotas("spot") | GPUS, False),
+        (refusal('topology "racks" allows to fit only 2 out of 3 pod(s)'), quotas("spot") | GPUS, False),
         (refusal(SHORT), BOTH, False),
         ("", BOTH, False),
         ("Workload no longer fits after processing another workload", BOTH, False),
@@ -83,6 +108,13 @@ def test_a_job_is_flavorless_where_every_flavor_of_a_resource_is_named(
     message: str, given: Quotas, *, flavorless: bool
 ) -> None:
     assert bool(job_of(message, given).flavorless) is flavorless
+
+
+def test_that_all_pods_are_too_many_is_no_refusal_where_fewer_may_start() -> None:
+    given = quotas("base") | GPUS
+    assert job_of(refusal(TOO_LARGE), given).flavorless
+    assert not job_of(refusal(TOO_LARGE), given, min_count=1).flavorless
+    assert job_of(refusal(BASE), given, min_count=1).flavorless
 
 
 def test_the_whole_message_is_read_however_much_of_it_is_told() -> None:

@@ -3,6 +3,9 @@
 Two things cannot be seen from here: defaults of a LimitRange, and what Kueue's configuration excludes or transforms.
 Where Kueue has said what it counts (`status.resourceRequests` or the admission), that counts instead. The resource
 `pods` is not among what is asked for; `pod_count` gives it.
+
+A Workload that may be admitted in part (`minCount`) asks for the fewest pods that it starts with: Kueue admits it as soon
+as these fit, with as many as fit then. From there on it holds what its admission says.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,19 +50,21 @@ def pod_set_demand(pod_set: PodSet, count: int | None = None, *, field: str = "p
 
 
 def workload_demand(workload: Workload) -> Demand:
-    """The quota that the Workload holds, or else what it asks for; pods that ended (reclaimable) are left out.
+    """The quota that the Workload holds, or else what it starts with; pods that ended (reclaimable) are left out.
 
     Raises:
         FieldError: a quantity cannot be read; names the field.
     """
-    admission = workload.status.admission
+    admission, left = workload.status.admission, pods_left(workload)
     if admission is not None:
         parts = [held for _, held in _held(workload, admission)]
     elif requests := workload.status.resource_requests:
-        field = "status.resourceRequests"
-        parts = [_based(_counts(one.resources, field), field) for one in requests]
+        field, full = "status.resourceRequests", _not_ended(workload)
+        parts = [
+            _based(_part(_counts(one.resources, field), full.get(one.name, 0), left.get(one.name, 0)), field)
+            for one in requests
+        ]
     else:
-        left = pods_left(workload)
         parts = [
             pod_set_demand(one, left[one.name], field=f"spec.podSets[{place}]")
             for place, one in enumerate(workload.spec.pod_sets or ())
@@ -118,7 +123,14 @@ def card_asks(spec: PodSpec) -> list[Demand]:
 
 
 def pods_left(workload: Workload) -> dict[str, int]:
-    """The pods of each set that are still to run or running."""
+    """The pods of each set that are still to run or running; where none runs, the fewest that it starts with."""
+    left = _not_ended(workload)
+    if workload.status.admission is None:
+        left |= {one.name: min(one.fewest, left[one.name]) for one in workload.spec.pod_sets or ()}
+    return left
+
+
+def _not_ended(workload: Workload) -> dict[str, int]:
     ended = {one.name: one.count for one in workload.status.reclaimable_pods or ()}
     return {one.name: max(0, one.count - ended.get(one.name, 0)) for one in workload.spec.pod_sets or ()}
 
@@ -141,10 +153,12 @@ def _held(workload: Workload, admission: Admission) -> Iterator[tuple[PodSetAssi
         field = f"status.admission.podSetAssignments[{place}].resourceUsage"
         usage = _counts(one.resource_usage, field)
         admitted = specified.get(one.name, 0) if one.count is None else one.count
-        now = left.get(one.name, 0)
-        if now < admitted:
-            usage = {resource: amount // admitted * now for resource, amount in usage.items()}
-        yield one, _based(usage, field)
+        yield one, _based(_part(usage, admitted, left.get(one.name, 0)), field)
+
+
+def _part(amounts: dict[str, int], of: int, now: int) -> dict[str, int]:
+    """The part of fewer pods than these amounts are of."""
+    return {resource: amount // of * now for resource, amount in amounts.items()} if now < of else amounts
 
 
 def _pod_counts(spec: PodSpec, field: str) -> dict[str, int]:

@@ -83,6 +83,11 @@ class PodSet(KubeStruct, frozen=True, kw_only=True):
     template: PodTemplate = PodTemplate()
     topology_request: object = None
 
+    @property
+    def fewest(self) -> int:
+        """The fewest pods that it starts with."""
+        return self.count if self.min_count is None else self.min_count
+
 
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     """The specification of a Workload."""

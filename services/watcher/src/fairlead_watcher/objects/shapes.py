@@ -80,8 +80,7 @@ def _says_all(only: JobShape, demand: Mapping[str, int]) -> bool:
 
 
 def _shape(pod_set: PodSet) -> JobShape:
-    fewest = pod_set.count if pod_set.min_count is None else pod_set.min_count
-    described = observed_pods(pod_set.template, pod_set.name, fewest)
+    described = observed_pods(pod_set.template, pod_set.name, pod_set.fewest)
     asks = list(map(dict, described.card_asks))
     noted_for_cards = {
         name: value

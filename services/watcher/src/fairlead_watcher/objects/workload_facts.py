@@ -139,7 +139,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Names of those open checks that are `Pending`."""
     said: str = ""
     refused: RefusedFlavors = ()
-    """The flavors that Kueue says do not suit the Workload, while it waits."""
+    """The flavors that Kueue says refuse the Workload whatever quota is free, while it waits."""
 
 
 type Known = WorkloadFacts | End
@@ -323,7 +323,10 @@ def _said(workload: Workload) -> str:
 
 def _refused(workload: Workload) -> RefusedFlavors:
     reserved = workload.condition("QuotaReserved")
-    return refused_flavors(reserved.message) if reserved is not None and _is_false(reserved) else ()
+    if reserved is None or not _is_false(reserved):
+        return ()
+    partly = any(pods.min_count is not None for pods in workload.spec.pod_sets or ())
+    return refused_flavors(reserved.message, partly=partly)
 
 
 def _open_checks(workload: Workload) -> str:

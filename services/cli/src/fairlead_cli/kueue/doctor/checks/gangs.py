@@ -35,6 +35,7 @@ _MOST_REASONS = 5
 """Reasons that one finding tells, the first: a job of many resources has one for each."""
 _MOST_CHOICES = 64
 """Combinations of flavors that a pod may be sent to; beyond, its flavors are not looked at."""
+_BY_TOPOLOGY = "where its ResourceFlavor has a `topologyName` with that level (Kueue never admits it elsewhere), on the pod template"
 
 
 def lasting_node(node: Node) -> FitNode:
@@ -61,8 +62,7 @@ def pods_anywhere(workload: Workload, flavors: list[list[ResourceFlavor]]) -> tu
 
 
 def _anywhere(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> ObservedPods:
-    fewest = pod_set.count if pod_set.min_count is None else pod_set.min_count
-    pods = observed_pods(pod_set.template, pod_set.name, fewest)
+    pods = observed_pods(pod_set.template, pod_set.name, pod_set.fewest)
     tolerated = (t for group in flavors for f in group for t in f.spec.tolerations or ())
     return msgspec.structs.replace(
         pods,
@@ -168,8 +168,7 @@ def _no_quota(workload: Workload, queue: ClusterQueue, most: Mapping[str, int]) 
     asked = {name: amount for name, amount in workload_demand(workload).items() if amount and name != _PODS}
     if uncovered := sorted(asked.keys() - covered):
         return f"its ClusterQueue has no quota of {listed(uncovered)}"
-    # Whose pods may be fewer than it asks for is admitted with less.
-    if workload.holds("QuotaReserved") or any(one.min_count for one in workload.spec.pod_sets or ()):
+    if workload.holds("QuotaReserved"):
         return ""
     beyond = [name for name, amount in sorted(asked.items()) if amount > most[name]]
     there = (f"{format_quantity(name, most[name])} {name}" for name in beyond)
@@ -221,8 +220,8 @@ def _across(workloads: list[Workload], zones: tuple[str, ...]) -> Finding:
         subject,
         f"{pods}: no zone holds them all, only {listed(zones)} together",
         why="its pods talk across zones, slower and often at a price",
-        mend="make it smaller than the largest zone, or grow a zone; to insist on one zone, with Kueue's topology-aware "
-        f"scheduling, on the pod template:\nmetadata:\n  annotations: {{kueue.x-k8s.io/podset-required-topology: {ZONE}}}",
+        mend=f"make it smaller than the largest zone, or grow a zone; to insist on one zone, {_BY_TOPOLOGY}:\n"
+        f"metadata:\n  annotations: {{kueue.x-k8s.io/podset-required-topology: {ZONE}}}",
     )
 
 
@@ -242,7 +241,7 @@ def _running(survey: Survey) -> Iterator[Finding]:
                 f"Job/{namespace}/{name}",
                 f"its {sum(count.values())} pods run in {listed(f'{zone} ({n})' for zone, n in sorted(count.items()))}",
                 why="they talk across zones, slower and often at a price",
-                mend="on the pod template, with Kueue's topology-aware scheduling:\n"
+                mend=f"{_BY_TOPOLOGY}:\n"
                 f"metadata:\n  annotations: {{kueue.x-k8s.io/podset-preferred-topology: {ZONE}}}",
             )
 
