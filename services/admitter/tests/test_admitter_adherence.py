@@ -13,12 +13,13 @@ from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
 from fairlead_admitter.report.adherence import (
     REACTION_SECONDS,
+    RECENT_SECONDS,
     AdherenceRecord,
     AdherenceWatch,
 )
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.frontend.capabilities import Capabilities
-from fairlead_contracts.messages.members import Followed, LeaderLease
+from fairlead_contracts.messages.members import Followed, LeaderLease, OutOfTurn
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy.rules.rulebook import Rulebook
@@ -212,6 +213,44 @@ def test_a_newcomer_that_is_tried_at_once_is_no_miss_although_the_order_has_othe
     pool.look(after=0.05)
     pool.look(running("new"), after=0.05)
     assert (pool.counted()[:2], pool.apart()) == ((2, 0), (1, 0))
+
+
+def start_of(pool: Pictured, name: str, *, waited: bool) -> None:
+    """Of a pool with one free unit: this job takes it, and gives it back; it has waited long, or comes in that moment."""
+    if waited:
+        pool.look(waiting(name), after=0.5)
+    pool.look(running(name), after=0.5)
+    pool.look(ended(name), after=0.2)
+
+
+@pytest.mark.parametrize("waited", [True, False])
+def test_many_starts_of_one_minute_that_pass_who_is_first_are_told_newcomers_among_them(
+    *, waited: bool
+) -> None:
+    pool = a_full_pool()
+    pool.look(ended("x"), after=1.0)
+    for number in range(4):
+        start_of(pool, f"n{number}", waited=waited)
+    assert pool.adherence.out_of_turn(pool.now) == {}, "four tell nothing"
+    start_of(pool, "n4", waited=waited)
+    barged = 0 if waited else 5
+    # Two more started before, in turn.
+    assert pool.adherence.out_of_turn(pool.now) == {POOL: OutOfTurn(starts=7, passed=5, newcomers=barged)}
+    told = f'newcomers_out_of_order_total{{pool="{POOL}"}} {float(barged)}'
+    assert told.encode() in pool.registry.expose()[0]
+    assert pool.adherence.out_of_turn(pool.now + RECENT_SECONDS) == {}
+
+
+def test_a_few_starts_out_of_turn_among_many_are_not_told() -> None:
+    pool = a_full_pool()
+    pool.look(ended("x"), after=1.0)
+    for number in range(5):
+        start_of(pool, f"n{number}", waited=True)
+    for number in range(19):
+        assert pool.adherence.out_of_turn(pool.now) == {POOL: OutOfTurn(starts=7 + number, passed=5)}
+        pool.order(f"t{number}", *"abcd")
+        start_of(pool, f"t{number}", waited=True)
+    assert pool.adherence.out_of_turn(pool.now) == {}
 
 
 def test_what_is_admitted_while_nobody_leads_and_just_after_is_counted_apart() -> None:

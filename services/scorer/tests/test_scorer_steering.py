@@ -5,7 +5,7 @@ import pytest
 
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.frontend.capabilities import Capabilities
-from fairlead_contracts.messages.members import LeaderLease, LeftAlone
+from fairlead_contracts.messages.members import LeaderLease, LeftAlone, OutOfTurn
 from fairlead_contracts.messages.questions import Steering
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of
 from fairlead_policy.levels.operators import OperatorWords
@@ -112,6 +112,29 @@ def test_a_pool_whose_queue_outpaces_levels_is_followed_loosely_at_best(
 
     assert said({"c1/gpu": ["main"]}) == told
     assert said({"c1/cpu": ["main"]}) == said({}) == (stated, why)
+
+
+PASSED = "6 of the last 20 starts took room that a job before them should have had"
+
+
+@pytest.mark.parametrize(
+    ("newcomers", "more"),
+    [(0, ""), (4, "; 4 of these 6 had just come, and the frontend tried them at once")],
+)
+def test_a_pool_in_which_many_start_out_of_turn_is_followed_loosely_at_best(
+    newcomers: int, more: str
+) -> None:
+    found = OutOfTurn(starts=20, passed=6, newcomers=newcomers)
+    for stated, told in (("exact", ("loose", PASSED + more)), ("tie-break", ("tie-break", "own quotas"))):
+        cache, leaders = (
+            ClusterCache(),
+            StatedLeaders(WATCHED, a_lease("admitter", out_of_turn={"c1/gpu": found})),
+        )
+        all_steps(cache.adopting(a_document(), 1))
+        pool = a_pool(enforcement=stated, enforcement_why="" if stated == "exact" else "own quotas")
+        all_steps(cache.learning({subject_of(state): state for state in (pool, a_queue())}))
+        [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
+        assert (steering.enforcement, steering.enforcement_why) == told
 
 
 ALONE = [LeftAlone(pool="c1/gpu", jobs=1, since={"small": NOW}), LeftAlone(pool="c1/cpu", jobs=2, since={})]

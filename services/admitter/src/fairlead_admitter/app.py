@@ -314,6 +314,7 @@ class Admitter:
                 untaken=self._intake_watch.untaken(),
                 late_by=self._planner.pace.late_by(),
                 outpaced=self._planner.outpaced(),
+                out_of_turn=self._adherence.out_of_turn(time.monotonic()),
                 left_alone=self._record.left_alone.stated(),
                 silent="" if lever is None else lever.why_silent() or "",
             )

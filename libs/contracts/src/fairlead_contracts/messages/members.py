@@ -88,6 +88,16 @@ class LeftAlone(msgspec.Struct, frozen=True, kw_only=True):
     """Instants since when, by uid: of those who have been left alone longest, where they are many."""
 
 
+class OutOfTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """The starts of the last minute in a pool in which many did not follow the order."""
+
+    starts: int
+    passed: int
+    """Number of those that took room which a waiting job before them should have had, newcomers among them."""
+    newcomers: int = 0
+    """Number of the latter that had come just before: the frontend tried them at once."""
+
+
 class LeaderLease(Message, frozen=True, kw_only=True):
     """The one replica that leads its role for a cluster. The sequence of the key's first write is its epoch."""
 
@@ -111,6 +121,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     no more; 0 where they come in time. The watcher of the cluster tells changes together meanwhile."""
     outpaced: dict[str, list[str]] = {}
     """Queues, by pool, that start jobs faster than an admitter's levels reach them; pools with none are left out."""
+    out_of_turn: dict[str, OutOfTurn] = {}
+    """Starts of the last minute, by pool; pools in which few did not follow the order are left out."""
     left_alone: list[LeftAlone] = []
     """Jobs that an admitter leaves alone, by pool; pools with none are left out."""
     silent: str = ""

@@ -145,6 +145,8 @@ class PoolInstant(msgspec.Struct, frozen=True, kw_only=True):
     """The orders by which somebody may have acted, the newest last; each of waiting jobs and those admitted."""
     admitted: Sequence[JobState] = ()
     """The jobs that were seen to start since the look before, and can be judged."""
+    newcomers: Sequence[JobState] = ()
+    """Admitted jobs that had come just before: no order that anybody could follow has them."""
     holdings: Holdings
     """The quota, with what the admitted jobs hold."""
 
@@ -155,12 +157,14 @@ class AdherenceFold:
     Attributes:
         judged: number of admissions.
         missed: number of those that went before a job that fitted.
+        barged: number of newcomers that did, which are not judged.
         idle: what stood idle, by resource, base units times seconds.
     """
 
     def __init__(self) -> None:
         self.judged = 0
         self.missed = 0
+        self.barged = 0
         self.idle: dict[str, float] = {}
         self._rate: dict[str, int] = {}
         self._since: float | None = None
@@ -186,18 +190,22 @@ class AdherenceFold:
     def look(self, look: PoolInstant) -> list[PassedOver]:
         """Takes one look in; returns its admissions, each judged by the kindest of the orders."""
         self._pass_time(look.at)
-        verdicts = [
-            dict(passed_over(order, look.admitted, look.holdings, self._hindered)) for order in look.orders
-        ]
-        found = [
-            PassedOver(job.uid, min(verdict[job.uid] for verdict in verdicts))
-            for job in look.admitted
-            if verdicts
-        ]
+        found = self._by_the_kindest(look, look.admitted)
         self.judged += len(found)
         self.missed += sum(one.jobs > 0 for one in found)
+        if look.newcomers:
+            beside = self._by_the_kindest(look, [*look.admitted, *look.newcomers])
+            self.barged += sum(one.jobs > 0 for one in beside[len(look.admitted) :])
         self._count_idle(look)
         return found
+
+    def _by_the_kindest(self, look: PoolInstant, admitted: Sequence[JobState]) -> list[PassedOver]:
+        verdicts = [
+            dict(passed_over(order, admitted, look.holdings, self._hindered)) for order in look.orders
+        ]
+        return [
+            PassedOver(job.uid, min(verdict[job.uid] for verdict in verdicts)) for job in admitted if verdicts
+        ]
 
     def _pass_time(self, at: float) -> None:
         if self._since is not None:
@@ -207,7 +215,7 @@ class AdherenceFold:
 
     def _count_idle(self, look: PoolInstant) -> None:
         """Counts what stands idle from this look on."""
-        started = {job.uid for job in look.admitted}
+        started = {job.uid for job in (*look.admitted, *look.newcomers)}
         order = [job for job in look.orders[-1] if job.uid not in started] if look.orders else []
         self._hindered = {
             uid: since for uid, since in self._hindered.items() if look.at - since < _FORGOTTEN_SECONDS

@@ -19,7 +19,7 @@ from fairlead_admitter.observe.decision_gate import PoolHeads, Unsettled
 from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.base.quantities import base_units
-from fairlead_contracts.messages.members import Followed, LeaderLease
+from fairlead_contracts.messages.members import Followed, LeaderLease, OutOfTurn
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_contracts.topology import LEASE_SECONDS
 from fairlead_policy.levels.adherence import AdherenceFold, Holdings, PoolInstant
@@ -32,6 +32,13 @@ REACTION_SECONDS = 0.25
 order."""
 _EXPIRES_AFTER = round(LEASE_SECONDS * SECOND * 2 / 3)
 """Microseconds. A lease that goes sooner after its last renewal was given back: its leader judged until then."""
+RECENT_SECONDS = 60.0
+"""Seconds for which a start counts in how well the order is followed now."""
+_MANY = 0.2
+"""Part of the starts out of turn from which they are told: the degrees of enforcement allow a few in a hundred, and a busy
+machine comes to one in ten."""
+_FEWEST = 5
+"""Starts out of turn that are told at the least: of three starts one tells nothing."""
 _STANDBY_REMEMBERS = 60 * SECOND
 """Microseconds for which a standby remembers the admissions that it saw."""
 
@@ -60,6 +67,11 @@ class AdherenceRecord:
         self.missed: prometheus_client.Counter = metrics.counter(
             "admissions_out_of_order",
             "Admissions that took room which a waiting job before them in the order should have had.",
+            labels=["pool"],
+        )
+        self.barged: prometheus_client.Counter = metrics.counter(
+            "newcomers_out_of_order",
+            "Admissions of jobs that came just before, in room which a waiting job should have had.",
             labels=["pool"],
         )
         self.unjudged: prometheus_client.Counter = metrics.counter(
@@ -99,6 +111,22 @@ class _PoolAdherence:
         """Monotonic seconds at which the pool had an order last."""
         self.queues: list[QueueState] = []
         self.unjudged = Counter[Unjudged]()
+        self._recent: deque[tuple[float, OutOfTurn]] = deque()
+
+    def note_starts(self, at: float, starts: int, missed: int, barged: int) -> None:
+        """Notes the starts of one look."""
+        if starts:
+            self._recent.append((at, OutOfTurn(starts=starts, passed=missed + barged, newcomers=barged)))
+        while self._recent and self._recent[0][0] <= at - RECENT_SECONDS:
+            self._recent.popleft()
+
+    def out_of_turn(self, now: float) -> OutOfTurn | None:
+        """The starts of the last minute; None where few of them did not follow the order."""
+        recent = [one for at, one in self._recent if at > now - RECENT_SECONDS]
+        starts, passed = sum(one.starts for one in recent), sum(one.passed for one in recent)
+        if passed < max(_FEWEST, _MANY * starts):
+            return None
+        return OutOfTurn(starts=starts, passed=passed, newcomers=sum(one.newcomers for one in recent))
 
 
 class _Standby:
@@ -170,6 +198,11 @@ class AdherenceWatch:
             for name, pool in sorted(self._pools.items())
         ]
 
+    def out_of_turn(self, now: float) -> dict[str, OutOfTurn]:
+        """The pools in which many starts of the last minute did not follow the order, at a monotonic second."""
+        found = {name: pool.out_of_turn(now) for name, pool in sorted(self._pools.items())}
+        return {name: starts for name, starts in found.items() if starts is not None}
+
     def begin_anew(self, at: float, *, leads: bool) -> None:
         """Begins anew: this replica leads from now on, or does not any more, and judged nothing yet.
 
@@ -240,7 +273,7 @@ class AdherenceWatch:
 
     def _begin(self, name: str) -> _PoolAdherence:
         pool = self._pools[name] = _PoolAdherence(self._clock())
-        for counter in (self._record.judged, self._record.missed):
+        for counter in (self._record.judged, self._record.missed, self._record.barged):
             counter.labels(name)  # it is shown from now on
         if self._took_over is not None:
             self._leave_unjudged(name, pool, Unjudged.TAKEOVER, self._standby.take(name))
@@ -274,33 +307,37 @@ class AdherenceWatch:
         pool.queues = states
         if quiet:
             return
-        judged = self._judgeable(name, pool, admitted, seen.at)
+        judged, newcomers = self._judgeable(name, pool, admitted, seen.at)
         # Admissions are held against all orders of the last moment; what stands idle follows from the newest alone.
         orders = [
             self._jobs_of(name, order, queues, rulebook=rulebook, admitted=admitted)
-            for order in (pool.orders if judged else list(pool.orders)[-1:])
+            for order in (pool.orders if judged or newcomers else list(pool.orders)[-1:])
         ]
-        before = pool.adherence.judged, pool.adherence.missed, dict(pool.adherence.idle)
-        pool.adherence.look(
-            PoolInstant(at=seen.at, orders=orders, admitted=judged, holdings=self._holdings(states))
+        fold = pool.adherence
+        before = fold.judged, fold.missed, fold.barged, dict(fold.idle)
+        holdings = self._holdings(states)
+        fold.look(
+            PoolInstant(at=seen.at, orders=orders, admitted=judged, newcomers=newcomers, holdings=holdings)
         )
-        self._count(name, pool, before)
+        pool.note_starts(seen.at, len(admitted), fold.missed - before[1], fold.barged - before[2])
+        self._count(name, fold, before)
 
     def _judgeable(
         self, name: str, pool: _PoolAdherence, admitted: list[JobState], at: float
-    ) -> list[JobState]:
-        """The admissions that an order can be held against; the others are counted by why none can."""
+    ) -> tuple[list[JobState], list[JobState]]:
+        """The admissions that an order can be held against, and the newcomers; others are counted by why no order can."""
         if not pool.orders:
             self._leave_unjudged(name, pool, Unjudged.NO_ORDER, len(admitted))
-            return []
+            return [], []
         # Until the frontend's own batch has passed, the leader before may have woken what starts.
         batch = max(batch_seconds(queue.able) for queue in pool.queues)
         if self._took_over is not None and at - self._took_over < batch:
             self._leave_unjudged(name, pool, Unjudged.TAKEOVER, len(admitted))
-            return []
+            return [], []
         judged = [job for job in admitted if job.uid not in pool.arrived]
-        self._leave_unjudged(name, pool, Unjudged.NEWCOMER, len(admitted) - len(judged))
-        return judged
+        newcomers = [job for job in admitted if job.uid in pool.arrived]
+        self._leave_unjudged(name, pool, Unjudged.NEWCOMER, len(newcomers))
+        return judged, newcomers
 
     def _leave_unjudged(self, name: str, pool: _PoolAdherence, why: Unjudged, jobs: int) -> None:
         if jobs:
@@ -358,13 +395,14 @@ class AdherenceWatch:
             strict={state.name for state in states if state.blocks},
         )
 
-    def _count(self, name: str, pool: _PoolAdherence, before: tuple[int, int, dict[str, float]]) -> None:
-        judged, missed, idle = before
-        now = pool.adherence
+    def _count(self, name: str, now: AdherenceFold, before: tuple[int, int, int, dict[str, float]]) -> None:
+        judged, missed, barged, idle = before
         self._record.hindered.labels(name).set(now.hindered)
         if now.judged > judged:
             self._record.judged.labels(name).inc(now.judged - judged)
             self._record.missed.labels(name).inc(now.missed - missed)
+        if now.barged > barged:
+            self._record.barged.labels(name).inc(now.barged - barged)
         for resource, amount in now.idle.items():
             if more := amount - idle.get(resource, 0.0):
                 self._record.idle.labels(name, resource).inc(more / base_units(resource))

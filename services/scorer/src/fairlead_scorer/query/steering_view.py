@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead_contracts.base.instants import Moment, to_datetime
-from fairlead_contracts.messages.members import LeaderLease
+from fairlead_contracts.messages.members import LeaderLease, OutOfTurn
 from fairlead_contracts.messages.questions import Adherence, Steering
 from fairlead_contracts.messages.state import JobState, PoolState, QueueState
 from fairlead_policy.levels.operators import OperatorWords
@@ -78,7 +78,8 @@ class SteeringView:
         checked = self._leaders.leader(_CHECKER, cluster) is not None
         left_alone = sum(one.jobs for one in ([] if lease is None else lease.left_alone) if one.pool == pool)
         outpaced = [] if lease is None else lease.outpaced.get(pool, [])
-        how, why = _enforcement(stated, outpaced, left_alone)
+        out_of_turn = None if lease is None else lease.out_of_turn.get(pool)
+        how, why = _enforcement(stated, outpaced, out_of_turn, left_alone)
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
@@ -110,12 +111,15 @@ class SteeringView:
         )
 
 
-def _enforcement(stated: list[PoolState], outpaced: list[str], left_alone: int) -> tuple[str, str]:
+def _enforcement(
+    stated: list[PoolState], outpaced: list[str], out_of_turn: OutOfTurn | None, left_alone: int
+) -> tuple[str, str]:
     """The enforcement of the loosest of these pools, and why it is no better.
 
     Args:
         stated: as their cluster states them.
         outpaced: the queues that start jobs faster than levels reach them.
+        out_of_turn: the starts of the last minute, where many were out of turn.
         left_alone: number of jobs whose levels somebody else keeps changing.
     """
     loosest = max(stated, key=_looseness, default=None)
@@ -124,11 +128,22 @@ def _enforcement(stated: list[PoolState], outpaced: list[str], left_alone: int) 
     told = []
     if outpaced and firmer:
         told.append(f"jobs start faster than levels reach them ({', '.join(outpaced)})")
+    if out_of_turn is not None and firmer:
+        told.append(_out_of_turn_in_words(out_of_turn))
     if left_alone:
         told.append(_left_alone_in_words(left_alone))
     if not told:
         return how, why
     return _LOOSE if firmer else how, "; ".join([*told, why] if why else told)
+
+
+def _out_of_turn_in_words(found: OutOfTurn) -> str:
+    said = (
+        f"{found.passed} of the last {found.starts} starts took room that a job before them should have had"
+    )
+    if not found.newcomers:
+        return said
+    return f"{said}; {found.newcomers} of these {found.passed} had just come, and the frontend tried them at once"
 
 
 def _left_alone_in_words(jobs: int) -> str:
