@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Position
@@ -29,6 +30,7 @@ AT_FIRST: StateBatch = {
     for one in (a_pool(cluster=cluster), a_queue(cluster=cluster))
 }
 TENANTS = [Tenant(name="team-a", weight=2.0), Tenant(name="team-b")]
+CAPACITIES = [one.capacity for one in (a_pool(), a_pool(capacity={"cpu": 9000, "nvidia.com/gpu": 3000}))]
 OVERRIDE = Grant(tenant="team-a", priority_override=True, by="somebody", why="a test")
 DOCUMENTS = [
     PolicyDocument(
@@ -63,7 +65,8 @@ def any_job(dice: random.Random) -> JobState:
         rev=dice.randint(1, 9),
         queue=dice.choice(["main", "main", "side"]),
         phase=dice.choice([*[Phase.WAITING] * 6, *[Phase.RUNNING] * 3, Phase.HELD, Phase.ENDED]),
-        gpu=dice.choice([0.5, 1, 4]),
+        gpu=dice.choice([0.5, 1, 4, 99]),
+        flavorless=dice.choice([*[UNSET] * 5, True]),
         level=dice.choice([0, 7]),
         submitted=NOW - dice.randrange(7_200_000_000),
         requested_class=dice.choice([None, "urgent"]),
@@ -80,7 +83,7 @@ def any_fact(dice: random.Random) -> State:
         case 0:
             return a_queue(cluster=cluster, name=dice.choice(["main", "side"]), pool=pool)
         case 1:
-            return a_pool(cluster=cluster, name=pool)
+            return a_pool(cluster=cluster, name=pool, capacity=dice.choice(CAPACITIES))
         case 2:
             return a_mark(cluster=cluster)
         case 3:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit import OracleJob, OracleRules, fill
-from fairlead_testkit.oracles.waiting import a_waiting_job
+from fairlead_testkit.oracles.waiting import a_waiting_job, judged
 
 TENANTS = ["a", "b", "c", "d"]
 CLASSES = ("urgent", "approved", "normal")
@@ -55,7 +55,8 @@ def test_the_order_is_the_oracles(
         jobs.append(
             OracleJob(uid=uid, tenant=tenant, job_class=job_class, submitted=submitted, demand=demand)
         )
-        order.wait(a_waiting_job(uid, tenant=tenant, job_class=job_class, submitted=submitted, demand=demand))
+        job = a_waiting_job(uid, tenant=tenant, job_class=job_class, submitted=submitted, demand=demand)
+        order.wait(judged(job, capacity))
     rules = OracleRules(
         capacity=capacity, entitlements=weights, classes=CLASSES, resource_weights=values, rate=rate, cap=cap
     )

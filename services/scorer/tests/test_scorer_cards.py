@@ -29,6 +29,7 @@ from fairlead_contracts.messages.state import (
 from fairlead_contracts.policyfile.document import Hierarchy, PolicyDocument, Pool, Tenant
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
+from fairlead_policy.explain.reasons import terms_in_words
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_scorer.query.fitting import misfit_of
@@ -102,6 +103,40 @@ def test_without_cards_and_when_they_vanish_jobs_weigh_what_is_stated() -> None:
         assert weighs(cache, half.uid) == demand
         assert pool.dirty == {0, 1, 2, 3}, "every tag changes with it"
     assert pool.shape.capacity == QUOTA.capacity
+
+
+def test_who_waits_for_cards_that_an_autoscaler_would_bring_counts_until_the_quota_says_never() -> None:
+    """Four cards are there, of a quota of forty: Kueue admits a job of 16, and nodes come for it."""
+    large, next_one, other = (
+        a_job(name, scope=name[0], demand={VGPUS: 1000 * cards}, submitted=NOW + at)
+        for at, (name, cards) in enumerate([("a-large", 16), ("a-next", 1), ("b-other", 1)])
+    )
+    cache = a_cache(APART, QUOTA, a_queue(), FOUR, large, next_one, other)
+    assert order_of(cache) == ["a-large", "b-other", "a-next"]
+    assert "cannot start" not in told(cache, large)
+    less = a_pool(capacity={"cpu": 64_000, VGPUS: 8000}, rev=2)
+    all_steps(cache.learning({subject_of(less): less}))
+    assert order_of(cache) == ["a-large", "a-next", "b-other"]
+    assert "more than the 8 that the pool has: it cannot start" in told(cache, large)
+    all_steps(cache.learning({subject_of(QUOTA): msgspec.structs.replace(QUOTA, rev=3)}))
+    assert order_of(cache) == ["a-large", "b-other", "a-next"]
+
+
+def test_who_asks_for_more_vgpus_than_the_quota_has_cannot_start_however_little_of_cards_that_is() -> None:
+    parts = asking("a-parts", mib=1, pods=50)
+    cache = a_cache(APART, QUOTA, a_queue(), FOUR, parts)
+    assert [queue.apart for queue in cache.pools["c1/gpu"].order_at(NOW).queue_heads(1)] == [True]
+
+
+def order_of(cache: ClusterCache) -> list[str]:
+    return [position.id for position in cache.pools["c1/gpu"].order_at(NOW).positions()]
+
+
+def told(cache: ClusterCache, job: JobState) -> str:
+    pool = cache.pools["c1/gpu"]
+    position = pool.position(job.uid, NOW)
+    assert position is not None
+    return " ".join(terms_in_words(position, None, pool.rules, NOW))
 
 
 def test_what_pods_hold_of_cards_changes_no_weight() -> None:
@@ -241,6 +276,7 @@ def job_of(cluster: str, number: int, rng: random.Random) -> JobState:
         shapes=shapes,
         submitted=NOW - rng.randint(0, 9),
         phase=rng.choice([Phase.WAITING, Phase.WAITING, Phase.RUNNING]),
+        flavorless=rng.choice([msgspec.UNSET, msgspec.UNSET, True]),
         flavors=rng.choice([{}, {VGPUS: "x"}, {VGPUS: "y", "cpu": "y"}]),
     )
 
@@ -303,6 +339,8 @@ def test_step_by_step_from_scratch_and_on_paper_the_order_is_the_same(
         assert steps.pools[name].order_at(NOW).uids() == expected.order_at(NOW).uids()
         live = [expected.position(uid, NOW) for uid in expected.order_at(NOW).uids()]
         paper = ordered[name]
+        heads = steps.pools[name].order_at(NOW).queue_heads(99)
+        assert paper.apart == {one.uid for queue, found in heads.items() if queue.apart for one in found}
         assert list(map(_nameless, paper.positions)) == [
             _nameless(position) for position in live if position is not None
         ]

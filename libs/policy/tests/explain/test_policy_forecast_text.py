@@ -12,7 +12,7 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.oracles.told_what_if import told_what_if, what_if_in
-from fairlead_testkit.oracles.waiting import a_waiting_job
+from fairlead_testkit.oracles.waiting import a_waiting_job, set_apart
 
 NOW = 100 * HOUR
 GPU = "nvidia.com/gpu"
@@ -130,7 +130,7 @@ def test_what_does_not_count_takes_room_too() -> None:
     assert (
         "The jobs before it start first: after that, 4 gpu have to be given back before it can start." in text
     )
-    monster = a_waiting_job("m", tenant="ada", submitted=0, demand={"cpu": 8000, GPU: 9000})
+    monster = set_apart(a_waiting_job("m", tenant="ada", submitted=0, demand={"cpu": 8000, GPU: 9000}))
     late = a_waiting_job("late", tenant="bob", submitted=HOUR, demand={"cpu": 4000})
     for parents in ({}, {"ada": "org"}):
         weights = EVEN | {"org": Fraction(1)}
@@ -254,7 +254,7 @@ def test_jobs_that_can_never_start_take_no_turn(parents: dict[str, str]) -> None
     few = rules(
         capacity={GPU: 8000}, weights=EVEN | dict.fromkeys(("org", "cyd"), Fraction(1)), parents=parents
     )
-    monster, late = a_job("monster", "ada", age=3, gpu=9), a_job("late", "bob", gpu=2)
+    monster, late = set_apart(a_job("monster", "ada", age=3, gpu=9)), a_job("late", "bob", gpu=2)
     text = words(few, {"bob": 1}, "late", monster, late)
     assert "Before it stands monster of ada" in text
     assert "It fits into what its pool has free, together with all jobs before it." in text

@@ -22,7 +22,7 @@ from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.oracles.oracle import Pick, Score
 from fairlead_testkit.oracles.told_what_if import what_if_in
 from fairlead_testkit.oracles.tree_scenes import TreeScene, picks, pool
-from fairlead_testkit.oracles.waiting import a_waiting_job
+from fairlead_testkit.oracles.waiting import a_waiting_job, judged
 
 LEAVES = ("a", "b", "c", "d")
 CLASSES = ("urgent", "normal")
@@ -66,13 +66,16 @@ def scene_of(seed: int) -> TreeScene:
         saturated=frozenset(rng.sample(usable, rng.randint(0, 1))) if rescaled else frozenset(),
     )
     waiting = tuple(
-        a_waiting_job(
-            f"u{number:02d}",
-            tenant=rng.choice(LEAVES),
-            job_class=rng.choice(CLASSES),
-            submitted=rng.randint(0, 8),
-            demand=demand_of(rng),
-            override=None if rules.strict else rng.choice([None, None, None, 0.5, 2.0]),
+        judged(
+            a_waiting_job(
+                f"u{number:02d}",
+                tenant=rng.choice(LEAVES),
+                job_class=rng.choice(CLASSES),
+                submitted=rng.randint(0, 8),
+                demand=demand_of(rng),
+                override=None if rules.strict else rng.choice([None, None, None, 0.5, 2.0]),
+            ),
+            rules.capacity,
         )
         for number in range(rng.randint(2, 10))
     )

@@ -21,7 +21,7 @@ from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.inputs.builders import a_position
 from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.oracles.told_what_if import told_what_if, what_if_in
-from fairlead_testkit.oracles.waiting import a_waiting_job
+from fairlead_testkit.oracles.waiting import a_waiting_job, judged
 
 NOW = 10 * HOUR
 TENANTS = ("ada", "bob", "cyd")
@@ -119,11 +119,8 @@ class Case:
             order.remember(tenant, past)
         for job in self.jobs:
             job_class = (classes or {}).get(job.uid, job.job_class)
-            order.wait(
-                WaitingJob(
-                    **{name: getattr(job, name) for name in job.__struct_fields__} | {"job_class": job_class}
-                )
-            )
+            classed = msgspec.structs.replace(job, job_class=job_class)
+            order.wait(judged(classed, self.rules.capacity))
         return order
 
 

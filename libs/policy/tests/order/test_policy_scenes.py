@@ -19,7 +19,7 @@ from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.oracles.tree_scenes import TreeScene, by_brute_force, order_before_changes, pool
-from fairlead_testkit.oracles.waiting import a_waiting_job, uids
+from fairlead_testkit.oracles.waiting import a_waiting_job, judged, uids
 
 CLASSES = ("urgent", "normal")
 QUEUES = (JobQueue("c1", "q1"), JobQueue("c1", "q2"), JobQueue("c2", "q1"))
@@ -75,13 +75,16 @@ def flat(seed: int, most: int) -> TreeScene:
         unlisted_entitlement=rng.choice(drawn(("0", "1"))),
     )
     waiting = tuple(
-        a_waiting_job(
-            name,
-            tenant=rng.choice(TENANTS),
-            job_class=rng.choice(CLASSES),
-            submitted=rng.randint(0, 12),
-            demand=demand_of(rng, RESOURCES, 3, 0.6),
-            queue=rng.choice(QUEUES),
+        judged(
+            a_waiting_job(
+                name,
+                tenant=rng.choice(TENANTS),
+                job_class=rng.choice(CLASSES),
+                submitted=rng.randint(0, 12),
+                demand=demand_of(rng, RESOURCES, 3, 0.6),
+                queue=rng.choice(QUEUES),
+            ),
+            rules.capacity,
         )
         for name in names
     )
@@ -129,7 +132,9 @@ def tree(seed: int, most: int) -> TreeScene:
     rules = rules_of_a_tree(rng)
     overrides = [None] if rules.strict else [None, None, None, 0.5, 2.0]
     waiting = tuple(
-        job_in_a_tree(rng, name, rng.choice(QUEUES[:2]), override=rng.choice(overrides))
+        judged(
+            job_in_a_tree(rng, name, rng.choice(QUEUES[:2]), override=rng.choice(overrides)), rules.capacity
+        )
         for name in names_of(rng, most)
     )
     running = tuple(
@@ -287,7 +292,7 @@ def test_heads_positions_and_counts_agree_with_the_order(seed: int, window: int,
     assert order.at(now).positions(some)[:] == [position for position in whole if position.tenant in some]
     assert order.at(now).queue_heads(window, some) == {
         queue: found[:window]
-        for queue in QUEUES
+        for queue in {*queue_of.values()}
         if (found := [p for p in whole if p.tenant in some and queue_of[p.uid] == queue])
     }
 

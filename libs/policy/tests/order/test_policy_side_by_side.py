@@ -19,7 +19,7 @@ from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, PoolRules
 from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_testkit.inputs.cases import cases
-from fairlead_testkit.oracles.waiting import a_waiting_job
+from fairlead_testkit.oracles.waiting import a_waiting_job, judged, set_apart
 
 TENANTS = ("ada", "bob", "cyd", "dan", "eve")
 CLASSES = ("urgent", "approved", "normal")
@@ -70,13 +70,15 @@ def pools(draw: st.DrawFn) -> tuple[PoolFacts, list[WaitingJob]]:
         for number, demand in enumerate(demands)
     ]
     sharing = [msgspec.structs.replace(job, demand=one) for job, one in zip(jobs, demands, strict=True)]
+    sharing = [set_apart(job) if draw(st.integers(0, 4)) == 0 else job for job in sharing]
     return order, draw(st.permutations(sharing))
 
 
 def side_by_side(pool: PoolFacts, jobs: list[WaitingJob]) -> Positions:
     """The order of a pool in which these jobs wait beside what runs."""
     snapshot = pool.snapshot
-    lines = OwnLines.of(jobs, None, snapshot.measure)
+    apart = np.array([job.apart for job in jobs], np.bool_)
+    lines = OwnLines.of(jobs, None, snapshot.measure, apart)
     return Order(snapshot.with_lines(lines), NOW).positions()
 
 
@@ -222,16 +224,20 @@ def test_each_tenant_keeps_what_was_scored_beside_others() -> None:
     assert order.at(NOW).positions()[:] == plain.at(NOW).positions()[:]
 
 
-def test_a_job_that_asks_for_what_the_pool_has_not_counts_nothing_for_those_behind_it() -> None:
+def test_a_job_that_cannot_start_counts_nothing_for_those_behind_it() -> None:
     rules = PoolRules(
         capacity={"cpu": 9}, classes=CLASSES, unlisted_entitlement=Fraction(1), resource_weights={}
     )
     jobs = [
-        a_waiting_job(
-            f"{tenant}-{number}",
-            tenant=tenant,
-            submitted=NOW + number,
-            demand={"cpu": 1, "gpu": 5} if (tenant, number) in {("a", 1), ("b", 0), ("b", 2)} else {"cpu": 1},
+        judged(
+            a_waiting_job(
+                f"{tenant}-{number}",
+                tenant=tenant,
+                submitted=NOW + number,
+                demand={"cpu": 1}
+                | ({"gpu": 5} if (tenant, number) in {("a", 1), ("b", 0), ("b", 2)} else {}),
+            ),
+            rules.capacity,
         )
         for tenant in "abc"
         for number in range(4)

@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.inputs.cases import cases
-from fairlead_testkit.oracles.waiting import THE_QUEUE, a_waiting_job, uids
+from fairlead_testkit.oracles.waiting import a_waiting_job, set_apart, uids
 
 CAPACITY = {"gpu": 32, "cpu": 64}
 TREE = {"a": "o", "b": "o"}
@@ -23,17 +22,6 @@ RULES = PoolRules(
     classes=("urgent", "normal"),
     entitlements={name: Fraction(1, 4) for name in "abcd"} | {"o": Fraction(1, 2)},
 )
-type Changed = dict[str, object]
-UNSTARTABLE: dict[str, Changed] = {
-    "more than the pool has": {"demand": {"gpu": 100}},
-    "a resource that it has none of": {"demand": {"gpu": 1, "tpu": 1}},
-    "no flavor": {"demand": {"gpu": 16}, "queue": msgspec.structs.replace(THE_QUEUE, flavorless=True)},
-}
-
-
-def stuck(uid: str, tenant: str, submitted: int, asks: Changed) -> WaitingJob:
-    plain = a_waiting_job(uid, tenant=tenant, submitted=submitted, demand={})
-    return msgspec.structs.replace(plain, **asks)
 
 
 def backlog(tenant: str, count: int) -> list[WaitingJob]:
@@ -44,32 +32,20 @@ def backlog(tenant: str, count: int) -> list[WaitingJob]:
 
 
 @pytest.mark.parametrize("parents", [{}, TREE], ids=["flat", "tree"])
-@pytest.mark.parametrize("asks", UNSTARTABLE.values(), ids=UNSTARTABLE)
-def test_a_job_that_cannot_start_takes_no_share_from_its_tenants_others(
-    asks: Changed, parents: dict[str, str]
-) -> None:
+def test_a_job_that_cannot_start_takes_no_share_from_its_tenants_others(parents: dict[str, str]) -> None:
     """One job of 100 GPUs, in a pool of 32, put all others of its tenant behind whatever another one submits."""
     facts = PoolFacts(replace(RULES, parents=parents))
     facts.wait_all([*backlog("a", 4), *backlog("b", 4)])
     others = uids(facts.at(0).positions()[:])
-    facts.wait(stuck("stuck", "a", 0, asks))
+    large = a_waiting_job("stuck", tenant="a", demand={"gpu": 100, "tpu": 1})
+    facts.wait(set_apart(large))
     assert uids(facts.at(0).positions()[:]) == ["stuck", *others]
-
-
-def test_it_counts_once_the_pool_has_what_it_asks_for() -> None:
-    facts = PoolFacts(RULES)
-    facts.wait_all(
-        [
-            *backlog("a", 3),
-            *backlog("b", 3),
-            a_waiting_job("large", tenant="a", submitted=0, demand={"gpu": 64}),
-        ]
-    )
-    assert uids(facts.at(0).positions()[:])[:3] == ["large", "a0", "b0"]
-    facts.set_rules(replace(RULES, capacity=CAPACITY | {"gpu": 64}))
-    assert uids(facts.at(0).positions()[:])[:4] == ["large", "b0", "b1", "b2"]
-    facts.set_rules(RULES)
-    assert uids(facts.at(0).positions()[:])[:3] == ["large", "a0", "b0"]
+    facts.wait(large)
+    assert uids(facts.at(0).positions()[:]) == [
+        "stuck",
+        *(f"b{number}" for number in range(4)),
+        *(f"a{number}" for number in range(4)),
+    ]
 
 
 @settings(max_examples=cases())
@@ -89,7 +65,14 @@ def test_the_others_stand_as_without_them(seed: int) -> None:
         for number in range(12)
     ]
     others = [
-        stuck(f"x{number}", job.tenant, job.submitted + 1, dice.choice([*UNSTARTABLE.values()]))
+        set_apart(
+            a_waiting_job(
+                f"x{number}",
+                tenant=job.tenant,
+                submitted=job.submitted + 1,
+                demand={"gpu": dice.randint(1, 99)},
+            )
+        )
         for number, job in enumerate(dice.sample(startable, 3))
     ]
     with_all, without = PoolFacts(rules), PoolFacts(rules)

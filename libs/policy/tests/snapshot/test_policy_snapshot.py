@@ -375,16 +375,19 @@ def test_past_use_counts_in_the_pool_that_its_tenant_stands_in(
 @pytest.mark.parametrize("counts", [True, False])
 @given(rngs)
 @settings(max_examples=cases())
-def test_a_pool_knows_whether_a_job_may_ask_for_more_than_it_has(counts: bool, rng: random.Random) -> None:
+def test_a_pool_knows_which_jobs_ask_for_more_than_it_has(counts: bool, rng: random.Random) -> None:
     snapshot = snapshot_by(rng)
     if not counts:
         policy = msgspec.structs.replace(snapshot.policy, resource_weights={"cpu": 0.0})
         snapshot = msgspec.structs.replace(snapshot, policy=policy)
     for pool in order_snapshot(snapshot):
         [stated] = [one for one in snapshot.pools if one.name == pool.name]
-        asked = [job.demand.items() for job in snapshot.jobs if job.pool == pool.name]
-        beyond = any(amount > stated.capacity.get(name, 0) for one in asked for name, amount in one)
-        assert pool.oversized == beyond or (pool.oversized and not counts)
+        waiting = [job for job in snapshot.jobs if job.pool == pool.name]
+        assert pool.apart == {
+            job.uid
+            for job in waiting
+            if any(amount > stated.capacity.get(name, 0) for name, amount in job.demand.items())
+        }
 
 
 # --- in words

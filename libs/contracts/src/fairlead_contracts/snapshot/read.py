@@ -22,6 +22,7 @@ that is not its id), a granted `priority_override` (a number in place of its cla
 (none of its queue's flavors takes it). Of its pods it may say
 `annotations` (HAMi's) and in `gang` a `selector`, `tolerations`, a `zone_key`, or several kinds of pods as `shapes`. A node may
 say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards` HAMi's `annotations` and those of its `pods`.
+A pool may say its `quota`, where the cards of its nodes make its capacity another.
 With H-DRF a pool may say which resources are `saturated`, where its clusters or flavors make that another answer than its sums do. A queue and a class value may say their `cluster`, a queue its frontend's `capabilities`; a pool that has a queue in `queues` has all of its queues there. What this release knows of but does not act on is refused where it would change the order.
 """
 

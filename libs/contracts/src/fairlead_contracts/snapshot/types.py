@@ -62,6 +62,7 @@ class WrittenPool(Strict, frozen=True, kw_only=True):
 
     name: str
     capacity: dict[str, object]
+    quota: dict[str, object] | None = None
     card_shares: bool = True
     saturated: list[str] | None = None
 
@@ -204,6 +205,9 @@ class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     capacity: Quantities
+    quota: Quantities | None = None
+    """The most that it may have, as its frontends count what jobs ask for: who asks for more never starts. None where that is
+    the capacity. The cards that are there now may be fewer; of cards that it does not name nobody knows a limit."""
     card_shares: bool = True
     """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their
     demand says, as in a running Fairlead, and cards only say where jobs fit."""

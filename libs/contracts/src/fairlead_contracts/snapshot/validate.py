@@ -129,6 +129,9 @@ class SnapshotChecks[Job]:
                 SnapshotPool(
                     name=pool.name,
                     capacity=capacity,
+                    quota=None
+                    if pool.quota is None
+                    else self._values.amounts(("pools", at, "quota"), pool.quota),
                     card_shares=pool.card_shares,
                     saturated=pool.saturated,
                 )

@@ -43,6 +43,7 @@ def _amounts(amounts: dict[str, int]) -> dict[str, str]:
 
 def _pool(pool: SnapshotPool) -> dict[str, object]:
     plain: dict[str, object] = {"name": pool.name, "capacity": _amounts(pool.capacity)}
+    plain |= {} if pool.quota is None else {"quota": _amounts(pool.quota)}
     plain |= {} if pool.card_shares else {"card_shares": False}
     return plain | _optional("saturated", pool.saturated, None)
 

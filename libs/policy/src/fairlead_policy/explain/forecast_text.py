@@ -187,7 +187,7 @@ def room_in_words(found: WhatIf, position: Position, rules: PoolRules) -> Iterat
     room = found.room
     if room is None:
         return
-    if not rules.holds(position.demand):
+    if rules.beyond(position.demand):
         return  # said already: it can never start
     if any(room.free.get(name, 0) < 0 for name in room.missing):
         yield (

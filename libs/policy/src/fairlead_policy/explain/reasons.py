@@ -77,7 +77,7 @@ class Wording:
         if position.top or position.own_rank or position.blocked:
             found += causes_in_words(position, self._rules, self._now)
         if self._oversized:
-            found += _too_large(position, self._rules.capacity)
+            found += _too_large(position, self._rules)
         return found
 
     def of_columns(self, positions: PositionColumns) -> list[list[str]]:
@@ -91,7 +91,7 @@ class Wording:
         add_causes(found, positions, self._rules)
         if self._oversized:
             for told, job in zip(found, positions.jobs, strict=True):
-                told.extend(_too_large(job, self._rules.capacity))
+                told.extend(_too_large(job, self._rules))
         for row, position in positions.apart.items():
             found[row] = self.reasons(position)
         return found
@@ -225,9 +225,9 @@ def class_in_words(job_class: str, override: float | None, rules: PoolRules) -> 
     return f"{named}: its start tag is divided by {weight:g}."
 
 
-def _too_large(job: Position | PositionedJob, capacity: Mapping[str, int]) -> Iterator[str]:
-    beyond = [resource for resource, amount in job.demand.items() if amount > capacity.get(resource, 0)]
-    for resource in sorted(beyond):
-        has = format_quantity(resource, capacity.get(resource, 0))
+def _too_large(job: Position | PositionedJob, rules: PoolRules) -> Iterator[str]:
+    for resource in rules.beyond(job.demand):
+        most = max(rules.capacity.get(resource, 0), rules.quota.get(resource, 0))
+        has = format_quantity(resource, most)
         asked = format_quantity(resource, job.demand[resource])
         yield f"It asks for {asked} {resource}, more than the {has} that the pool has: it cannot start."

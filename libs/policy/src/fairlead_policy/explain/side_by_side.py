@@ -121,7 +121,7 @@ class SideBySide:
         # What jobs ask for of a resource that does not count is in no column, and has to be read from them.
         if not all(map(rules.counts, rules.resource_weights)):
             before = (sequence.job_at(at) for sequence, ahead in counted for at in range(ahead))
-            return asked_in_turn(before, rules)
+            return asked_in_turn(before)
         columns = JobColumns.joined([sequence.first_columns(ahead) for sequence, ahead in counted])
         sums = [_sum(column) for column in columns.demand]
         return Counter(dict(zip(rules.resources, sums, strict=True)))
@@ -166,11 +166,11 @@ def _sum(column: Ints) -> int:
     return sum(column.tolist())
 
 
-def asked_in_turn(jobs: Iterable[WaitingJob], rules: PoolRules) -> Counter[str]:
-    """The demand of jobs for every resource, without jobs that cannot start: too large for the pool, or for no flavor."""
+def asked_in_turn(jobs: Iterable[WaitingJob]) -> Counter[str]:
+    """The demand of jobs for every resource, without jobs that cannot start as things are."""
     asked: Counter[str] = Counter()
     for job in jobs:
-        if rules.holds(job.demand) and not job.flavorless:
+        if not job.apart:
             for name, amount in job.demand.items():
                 asked[name] += counted_amount(amount)
     return asked

@@ -231,7 +231,6 @@ def _same_numbers(before: PoolRules, after: PoolRules) -> bool:
     """Whether what jobs were numbered by under some rules holds under others."""
     return (
         before.resources == after.resources
-        and before.capacity == after.capacity
         and before.classes == after.classes
         and before.resource_weights == after.resource_weights
         and before.strict

@@ -8,12 +8,12 @@ from fairlead_contracts.base.instants import Micros
 
 
 class JobQueue(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A queue as an order sees it. Its jobs that no flavor takes are a queue of their own: nobody waits for them."""
+    """A queue as an order sees it. Its jobs that cannot start are a queue of their own: nobody waits for them."""
 
     cluster: str
     name: str
-    flavorless: bool = False
-    """Whether it holds the jobs that no flavor takes."""
+    apart: bool = False
+    """Whether it holds the jobs that cannot start as things are."""
 
 
 class OwnJob(Protocol):
@@ -56,14 +56,6 @@ class PositionedJob(OwnJob, Protocol):
         """The job's name."""
 
 
-class UnplacedJob(PositionedJob, Protocol):
-    """A waiting job that is yet to be put into its tenant's own order."""
-
-    @property
-    def flavorless(self) -> bool:
-        """Whether its frontend said that none of its queue's flavors takes it, whatever quota is free."""
-
-
 class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An eligible job that waits: the facts that its position depends on, and its names."""
 
@@ -81,13 +73,9 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A granted number in place of its class's weight, where classes are not strict."""
 
     @property
-    def flavorless(self) -> bool:
-        """Whether none of its queue's flavors takes it."""
-        return self.queue.flavorless
-
-    def apart(self) -> "WaitingJob":
-        """The job as one that cannot start as things are: however many they are, they are none of a queue's first jobs."""
-        return msgspec.structs.replace(self, queue=msgspec.structs.replace(self.queue, flavorless=True))
+    def apart(self) -> bool:
+        """Whether it cannot start as things are: then it counts nothing for its tenant's jobs behind it."""
+        return self.queue.apart
 
 
 class QueueNumbers:
@@ -95,8 +83,8 @@ class QueueNumbers:
 
     def __init__(self) -> None:
         self.queues: list[JobQueue] = []
-        self.flavorless: list[int] = []
-        """Numbers of the queues whose jobs no flavor takes."""
+        self.apart: list[int] = []
+        """Numbers of the queues whose jobs cannot start."""
         self._numbers: dict[JobQueue, int] = {}
 
     def number(self, queue: JobQueue) -> int:
@@ -105,6 +93,6 @@ class QueueNumbers:
         if found is None:
             found = self._numbers[queue] = len(self.queues)
             self.queues.append(queue)
-            if queue.flavorless:
-                self.flavorless.append(found)
+            if queue.apart:
+                self.apart.append(found)
         return found

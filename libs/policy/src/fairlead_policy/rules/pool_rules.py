@@ -53,6 +53,8 @@ class PoolRules:
 
     capacity: Mapping[str, int]
     """Capacity of the pool by resource, base units."""
+    quota: Mapping[str, int] = field(default_factory=dict)
+    """The most that the pool may have, where that is more: fewer cards may be there now."""
     classes: tuple[str, ...]
     """Classes in order: jobs of the first one go first."""
     rate: Fraction = NOTHING
@@ -214,10 +216,10 @@ class PoolRules:
         """Whether the resource counts but the pool has none of it: any use of it is an infinite share."""
         return self.counts(resource) and self.capacity.get(resource, 0) <= 0
 
-    def holds(self, demand: Mapping[str, int]) -> bool:
-        """Whether the whole pool has what a job asks for: else it never starts, and counts nothing for those behind it."""
-        capacity = self.capacity
-        return all(amount <= max(0, capacity.get(name, 0)) for name, amount in demand.items())
+    def beyond(self, demand: Mapping[str, int]) -> list[str]:
+        """The resources of which a job asks for more than the whole pool may have: it never starts. Sorted."""
+        most = {name: max(0, self.capacity.get(name, 0), self.quota.get(name, 0)) for name in demand}
+        return sorted(name for name, amount in demand.items() if amount > most[name])
 
     def aged(self, submitted: Micros, now: Micros) -> Micros:
         """The instant that a job's waiting counts from."""

@@ -160,8 +160,8 @@ class Rulebook:
                 return grant
         return None
 
-    def waiting_job(self, job: JobState) -> WaitingJob:
-        """The job as its order knows it: whose it is, and in which class."""
+    def waiting_job(self, job: JobState, *, apart: bool = False) -> WaitingJob:
+        """The job as its order knows it: whose it is, in which class, and whether it cannot start as things are."""
         tenant = self.tenant_of(job)
         return WaitingJob(
             uid=job.uid,
@@ -172,7 +172,7 @@ class Rulebook:
             submitted=job.submitted,
             # The same bytes however it was written, and no number that cannot be sent.
             demand={name: min(max(amount, 0), LARGEST) for name, amount in sorted(job.demand.items())},
-            queue=JobQueue(job.cluster, job.queue, job.passed_by),
+            queue=JobQueue(job.cluster, job.queue, apart),
             override=self.override_of(job, job.priority_override, tenant),
         )
 
@@ -253,17 +253,21 @@ class Rulebook:
             name = self._parents.get(name)
         return None
 
-    def pool_rules(self, pool: str, capacity: Mapping[str, int]) -> PoolRules:
+    def pool_rules(
+        self, pool: str, capacity: Mapping[str, int], quota: Mapping[str, int] | None = None
+    ) -> PoolRules:
         """The rules of a pool with that capacity, in base units; `cap_days` is rounded to microseconds.
 
         Args:
             pool: the pool's name in the policy.
             capacity: the pool's capacity in base units.
+            quota: what it may have at most; None where that is its capacity.
         """
         aging, parts = self.document.aging, self.entitlements(pool)
         hierarchy, weights = self.document.hierarchy, self.document.class_weights
         return PoolRules(
             capacity=dict(sorted(capacity.items())),
+            quota=quota or {},
             classes=tuple(self.document.classes),
             rate=exactly(aging.entitlement_per_day) / DAY,
             cap=None if aging.cap_days is None else round(exactly(aging.cap_days) * DAY),

@@ -23,9 +23,10 @@ from fairlead_contracts.snapshot.types import (
     SnapshotRunning,
     SnapshotTenant,
 )
-from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.stated_cards import stated_card, stated_gang
+from fairlead_policy.snapshot.pool_shapes import PoolShape
+from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
 from fairlead_policy.snapshot.stated_facts import ChargedJob, StatedFacts
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
 
@@ -80,6 +81,7 @@ def snapshot_of(
             SnapshotPool(
                 name=name,
                 capacity=amounts,
+                quota=_quota(shapes[name], facts.cards.get(name)),
                 saturated=_saturated(name, rulebook.pool_rules(name, amounts), jobs, shapes[name].rooms),
             )
             for name, amounts in sorted(capacity.items())
@@ -91,6 +93,13 @@ def snapshot_of(
         running=[_running(one, names, rulebook) for one in jobs if one.job.phase is Phase.RUNNING],
         jobs=[_waiting(one, names, rulebook, several) for one in jobs if one.job.phase is Phase.WAITING],
     )
+
+
+def _quota(shape: PoolShape, cards: PoolCards | None) -> dict[str, int] | None:
+    """The quota of a pool, where its cards make its capacity another."""
+    if cards is None:
+        return None
+    return {name: amount for name, amount in shape.quota.items() if amount < LARGEST}
 
 
 def _saturated(

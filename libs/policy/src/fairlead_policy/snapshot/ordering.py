@@ -1,7 +1,8 @@
 """A snapshot in order: what scorers would do with the same facts. `levels` has what admitters would."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -11,7 +12,7 @@ from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_policy.exact.scoring import JobColumns
+from fairlead_policy.exact.ranking import Flags
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.order.position_columns import PositionColumns, PositionParts
@@ -20,6 +21,7 @@ from fairlead_policy.rules.jobs import JobQueue, PositionedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.card_shares import with_card_shares
+from fairlead_policy.snapshot.startable import with_open_cards
 from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_policy.usage.saturation import Saturation, whole_room
 
@@ -39,8 +41,8 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     """Positions in order, mostly made as they are looked at: a million of them take a gigabyte. See `parts`."""
     standings: dict[str, TenantShare]
     """Share of each tenant that waits or runs there."""
-    oversized: bool = True
-    """Whether some job may ask for more than the pool has."""
+    apart: frozenset[str] = frozenset()
+    """Uids of the jobs that cannot start as things are."""
 
     def parts(self) -> PositionParts:
         """The positions as columns, some hundred at a time."""
@@ -83,11 +85,13 @@ def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
     Raises:
         DocumentError: cards or asks for them cannot be read, with every problem; see `with_card_shares`.
     """
-    snapshot = with_card_shares(snapshot)
+    asking, snapshot = _by_pool(snapshot), with_card_shares(snapshot)
     orders = _running_orders(snapshot)
     waiting = _by_pool(snapshot)
     return [
-        _ordered(pool.name, orders[pool.name], waiting[pool.name], snapshot.now)
+        _ordered(
+            pool.name, orders[pool.name], waiting[pool.name], _apart(pool, waiting, asking), snapshot.now
+        )
         for pool in sorted(snapshot.pools, key=lambda pool: pool.name)
     ]
 
@@ -98,11 +102,40 @@ def orders_of(snapshot: Snapshot) -> dict[str, PoolFacts]:
     Raises:
         DocumentError: as `order_snapshot`.
     """
-    snapshot = with_card_shares(snapshot)
+    asking, snapshot = _by_pool(snapshot), with_card_shares(snapshot)
     orders = _running_orders(snapshot)
-    for name, jobs in _by_pool(snapshot).items():
-        orders[name].wait_all(map(_waiting, jobs))
+    waiting = _by_pool(snapshot)
+    for pool in snapshot.pools:
+        apart = _apart(pool, waiting, asking).tolist()
+        orders[pool.name].wait_all(map(_waiting, waiting[pool.name], apart))
     return dict(sorted(orders.items()))
+
+
+def _apart(
+    pool: SnapshotPool, waiting: Mapping[str, list[SnapshotJob]], asking: Mapping[str, list[SnapshotJob]]
+) -> Flags:
+    """Whether each job of a pool cannot start as things are.
+
+    Args:
+        pool: the pool.
+        waiting: the jobs by pool, with what they weigh: by the capacity that is judged where the pool states no quota.
+        asking: the same jobs, with what they ask for.
+    """
+    judged, most = waiting[pool.name], pool.capacity
+    if pool.quota is not None:
+        judged, most = asking[pool.name], with_open_cards(pool.quota)
+    flavorless = np.array([job.flavorless for job in judged], np.bool_)
+    return flavorless | _are_beyond([job.demand for job in judged], most)
+
+
+def _are_beyond(demands: Sequence[Mapping[str, int]], quota: Mapping[str, int]) -> Flags:
+    """`is_beyond` of each of many demands."""
+    found = np.zeros(len(demands), np.bool_)
+    for name in {*quota, *chain.from_iterable(demands)}:
+        amounts, most = [demand.get(name, 0) for demand in demands], quota.get(name, 0)
+        if max(amounts, default=0) > most:
+            found |= np.array([amount > most for amount in amounts])
+    return found
 
 
 def _running_orders(snapshot: Snapshot) -> dict[str, PoolFacts]:
@@ -131,7 +164,8 @@ def _by_pool(snapshot: Snapshot) -> dict[str, list[SnapshotJob]]:
 
 def _rules(rulebook: Rulebook, pool: SnapshotPool, snapshot: Snapshot) -> PoolRules:
     """The pool's rules; with H-DRF what runs and waits says which resources are used up, where the snapshot does not."""
-    rules = rulebook.pool_rules(pool.name, pool.capacity)
+    quota = None if pool.quota is None else with_open_cards(pool.quota)
+    rules = rulebook.pool_rules(pool.name, pool.capacity, quota)
     if not rules.rescaled:
         return rules
     if pool.saturated is not None:
@@ -146,7 +180,7 @@ def _rules(rulebook: Rulebook, pool: SnapshotPool, snapshot: Snapshot) -> PoolRu
     return replace(rules, saturated=saturation.used_up())
 
 
-def _waiting(job: SnapshotJob) -> WaitingJob:
+def _waiting(job: SnapshotJob, apart: bool) -> WaitingJob:  # noqa: FBT001 # mapped
     return WaitingJob(
         uid=job.uid,
         scope=job.tenant,
@@ -155,33 +189,28 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
         job_class=job.job_class,
         submitted=job.submitted,
         demand=job.demand,
-        queue=JobQueue(job.cluster or job.frontend, job.queue, job.flavorless),
+        queue=JobQueue(job.cluster or job.frontend, job.queue, apart),
         override=job.priority_override,
     )
 
 
-def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], now: Micros) -> OrderedPool:
+def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], apart: Flags, now: Micros) -> OrderedPool:
     """The pool in order.
 
     Args:
         name: the pool's name.
         order: the facts of what runs there, and of past use.
         jobs: the jobs that wait there.
+        apart: whether each of them cannot start as things are.
         now: the instant.
     """
     snapshot = order.snapshot
-    lines = OwnLines.of(jobs, None, snapshot.measure)
+    lines = OwnLines.of(jobs, None, snapshot.measure, apart)
     full = snapshot.with_lines(lines)
     return OrderedPool(
         name=name,
         rules=order.rules,
         positions=Order(full, now).positions(),
         standings={one.tenant: one for one in full.standings()},
-        oversized=_asks_for_more(lines, order.rules),
+        apart=frozenset(jobs[row].uid for row in np.flatnonzero(apart).tolist()),
     )
-
-
-def _asks_for_more(lines: OwnLines, rules: PoolRules) -> bool:
-    """Whether some job asks for more than the pool has: no column holds what such a one asks for."""
-    nothing = ~JobColumns.of(lines.numbers).demand.any(axis=0)
-    return any(not rules.holds(lines.job_at(row).demand) for row in np.flatnonzero(nothing).tolist())

@@ -6,6 +6,7 @@ import msgspec
 
 from fairlead_contracts.messages.state import PoolState, QueueState
 from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.startable import with_open_cards
 from fairlead_policy.snapshot.stated_cards import PoolCards
 from fairlead_policy.snapshot.stated_cluster import StatedCluster
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, whole_room
@@ -16,6 +17,8 @@ class PoolShape(msgspec.Struct, frozen=True, kw_only=True):
 
     capacity: dict[str, int]
     """Capacity over the stated pools that it is made of, base units; sorted by resource."""
+    quota: dict[str, int]
+    """The sum of what these state, however many cards are there, as frontends count: who asks for more never starts."""
     rooms: dict[PoolPart, FlavorRoom]
     """Room of each of these stated pools by itself."""
     clusters: frozenset[str]
@@ -51,6 +54,7 @@ def pool_shapes(
     return {
         name: PoolShape(
             capacity=_joined(found, cards.get(name), shared=rulebook.shares_hardware(name)),
+            quota=_quota(found, cards.get(name), shared=rulebook.shares_hardware(name)),
             rooms={(part.cluster, part.name): _room(part, cards.get(name)) for part in found},
             # A member that no cluster states yet counts too: the pool is whole only with it.
             clusters=frozenset(stating[name] | {cluster for cluster, _ in rulebook.members_of(name)}),
@@ -82,6 +86,11 @@ def _joined(parts: Iterable[PoolState], cards: PoolCards | None, *, shared: bool
     for total in by_cluster.values():
         joined.update({name: max(amount, joined.get(name, 0)) for name, amount in total.items()})
     return dict(sorted(joined.items()))
+
+
+def _quota(parts: Iterable[PoolState], cards: PoolCards | None, *, shared: bool) -> dict[str, int]:
+    stated = _joined(parts, None, shared=shared)
+    return stated if cards is None else with_open_cards(stated)
 
 
 def _room(pool: PoolState, cards: PoolCards | None) -> FlavorRoom:

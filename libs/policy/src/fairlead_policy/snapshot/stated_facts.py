@@ -13,6 +13,7 @@ import msgspec
 from fairlead_contracts.messages.state import JobState, NodeState, Phase, PoolState, QueueState, State
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import PoolShape, cards_by_pool, pool_shapes
+from fairlead_policy.snapshot.startable import is_beyond
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
 from fairlead_policy.snapshot.stated_cluster import StatedCluster
 from fairlead_policy.snapshot.stated_jobs import JobChange, StatedJobs
@@ -62,6 +63,8 @@ class ChargedJob(msgspec.Struct, frozen=True):
     """Demand of the job, its cards as HAMi gives them where its pool's are known."""
     flavors: dict[str, str]
     """Flavor of each resource that it holds while it runs, by the same names."""
+    apart: bool
+    """Whether it cannot start as things are: its frontend passes it by, or it asks for more than its whole pool's quota."""
 
 
 class StatedFacts:
@@ -115,7 +118,7 @@ class StatedFacts:
         if self.rulebook is None or not any(map(_may_reshape, statements)):
             yield FactsChange(statements)
             return
-        before = self.cards
+        before, shapes = self.cards, self.shapes
         self._shape_pools()
         other_cards = {
             name for name in self.cards.keys() | before.keys() if self.cards.get(name) != before.get(name)
@@ -127,6 +130,20 @@ class StatedFacts:
         recharged = self._with_carriers(uid for queue in moved for uid in self._jobs_in.get(queue, ()))
         for uid in (*recharged, *(uid for queue in weighed_anew for uid in self._jobs_in[queue])):
             yield FactsChange(recharged=(uid,))
+        yield from self._judged_anew(shapes)
+
+    def _judged_anew(self, before: Mapping[str, PoolShape]) -> Iterator[FactsChange]:
+        """Yields a step for each job of a pool with another quota: few can start now and could not, or the other way."""
+        for queue, uids in self._jobs_in.items():
+            pool = self.leads_to(*queue)
+            if pool is None or pool not in before or before[pool].quota == self.shapes[pool].quota:
+                continue
+            was, now = before[pool].quota, self.shapes[pool].quota
+            lesser = {name: min(amount, was.get(name, 0)) for name, amount in now.items()}
+            for job in filter(None, map(self.jobs.get, uids)):
+                may = is_beyond(job.demand, lesser)  # rarely: one look is enough of all others
+                other = may and is_beyond(job.demand, was) != is_beyond(job.demand, now)
+                yield FactsChange(recharged=(job.uid,) if other else ())
 
     def _replace_object(self, subject: str, after: State | None) -> StatementChange:
         before = self._objects.pop(subject, None)
@@ -240,6 +257,7 @@ class StatedFacts:
             tenant=rulebook.tenant_of(job),
             weighs=job.demand if cards is None else cards.demand_of(job),
             flavors=job.flavors if cards is None else cards.flavors_of(job),
+            apart=job.passed_by or is_beyond(job.demand, self.shapes[pool].quota),
         )
 
     def _counts_as_carried(self, job: JobState, pool: str, rulebook: Rulebook) -> bool:

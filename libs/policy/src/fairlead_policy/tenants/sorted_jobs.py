@@ -16,16 +16,19 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
 from fairlead_policy.exact.scoring import NUMBERS, JobColumns, ShareMeasure
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, UnplacedJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
 _KEY_BITS = 63
 
 
 def _columns_of(
-    jobs: Sequence[UnplacedJob], queues: Iterable[JobQueue] | None, measure: ShareMeasure
+    jobs: Sequence[PositionedJob],
+    queues: Iterable[JobQueue] | None,
+    measure: ShareMeasure,
+    apart: Flags | None = None,
 ) -> JobColumns:
-    """The jobs in their order, and the queue of each; None where nobody asks for the first of a queue."""
+    """The jobs in their order; the other arguments are those of `OwnLines.of`."""
     rules = measure.rules
     demands, asked = _distinct([job.demand for job in jobs])
     ranks, last = (rules.ranks, len(rules.classes)) if rules.strict else ({}, 0)
@@ -35,11 +38,10 @@ def _columns_of(
     none = np.zeros(len(jobs), np.int64)
     queue = none if queues is None else np.array(list(map(measure.queues.number, queues)), np.int64)
     amounts = _amounts(demands, rules)[:, asked]
-    if queues is None:
-        flavorless = np.array([job.flavorless for job in jobs], np.bool_)
-        amounts = np.where(flavorless, 0, amounts) if flavorless.any() else amounts
-    elif measure.queues.flavorless:
-        amounts = np.where(np.isin(queue, measure.queues.flavorless), 0, amounts)
+    if queues is not None and measure.queues.apart:
+        apart = np.isin(queue, measure.queues.apart)
+    if apart is not None and apart.any():
+        amounts = np.where(apart, 0, amounts)
     return JobColumns(
         rank=rank,
         submitted=bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST),
@@ -69,18 +71,11 @@ def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
 
 
 def _amounts(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
-    """The amounts as they count, (resources, demands): none of a demand that is larger than the pool."""
+    """The amounts as they count, (resources, demands)."""
     names = rules.resources
     # Demand by demand: what one asks for lies together in memory.
     stated = bounded([one.get(name, 0) for one in demands for name in names], 0, LARGEST)
-    amounts = stated.reshape(len(demands), len(names))
-    capacity = np.array([max(0, min(rules.capacity[name], LARGEST)) for name in names], np.int64)
-    larger: Flags = (amounts > capacity).any(axis=1)
-    if not set(itertools.chain.from_iterable(demands)) <= rules.unit_share_by_name.keys():  # seldom
-        larger = ~np.array([rules.holds(one) for one in demands], np.bool_)
-    if larger.any():
-        amounts = np.where(larger[:, np.newaxis], 0, amounts)
-    return np.ascontiguousarray(amounts.T)
+    return np.ascontiguousarray(stated.reshape(len(demands), len(names)).T)
 
 
 def own_orders(
@@ -234,14 +229,25 @@ class OwnLines:
 
     @classmethod
     def of(
-        cls, jobs: Sequence[UnplacedJob], queues: Iterable[JobQueue] | None, measure: ShareMeasure
+        cls,
+        jobs: Sequence[PositionedJob],
+        queues: Iterable[JobQueue] | None,
+        measure: ShareMeasure,
+        apart: Flags | None = None,
     ) -> "OwnLines":
-        """The lines of these jobs, and the queue of each; None where nobody asks for the first of a queue."""
+        """The lines of these jobs.
+
+        Args:
+            jobs: the jobs, whosever they are.
+            queues: the queue of each; None where nobody asks for the first of a queue.
+            measure: the pool's measure.
+            apart: whether each cannot start as things are, where its queue does not say so; None where all can.
+        """
         if len(jobs) == 1:  # as at most events: there is nothing to sort
-            alone = _columns_of(jobs, queues, measure).numbers()
+            alone = _columns_of(jobs, queues, measure, apart).numbers()
             return cls(jobs, None, alone, [jobs[0].tenant], np.array([0, 1]))
         tenant, tenants = _numbered([job.tenant for job in jobs], len(jobs))
-        return cls.of_columns(_columns_of(jobs, queues, measure), tenant, jobs, tenants, measure)
+        return cls.of_columns(_columns_of(jobs, queues, measure, apart), tenant, jobs, tenants, measure)
 
     @classmethod
     def of_columns(

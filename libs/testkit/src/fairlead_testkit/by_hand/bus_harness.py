@@ -253,7 +253,10 @@ class BusHarness:
         for job in states:
             if isinstance(job, JobState) and leads.get((job.cluster, job.queue)) == pool:
                 weighs = job.demand if cards is None else cards.demand_of(job)
-                _count(order, book, msgspec.structs.replace(job, demand=weighs))
+                quota = {} if shape is None else shape.quota
+                beyond = any(amount > quota.get(name, 0) for name, amount in job.demand.items())
+                apart = job.passed_by or beyond
+                _count(order, book, msgspec.structs.replace(job, demand=weighs), apart=apart)
         return order
 
     def _encoded(self, queue_heads: Mapping[JobQueue, Iterable[Position]]) -> bytes:
@@ -263,9 +266,8 @@ class BusHarness:
         )
 
 
-def _count(order: PoolFacts, book: Rulebook, job: JobState) -> None:
+def _count(order: PoolFacts, book: Rulebook, job: JobState, *, apart: bool) -> None:
     if job.phase is Phase.RUNNING:
         order.run(job.uid, book.tenant_of(job), job.demand)
     elif job.phase is Phase.WAITING:
-        waiting = book.waiting_job(job)
-        order.wait(waiting if order.rules.holds(job.demand) else waiting.apart())
+        order.wait(book.waiting_job(job, apart=apart))

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
@@ -32,6 +34,17 @@ def a_waiting_job(
         queue=queue,
         override=override,
     )
+
+
+def judged(job: WaitingJob, capacity: Mapping[str, int]) -> WaitingJob:
+    """The job as facts tell it of a pool of this capacity: who asks for more stands apart."""
+    larger = any(amount > capacity.get(name, 0) for name, amount in job.demand.items())
+    return set_apart(job) if larger else job
+
+
+def set_apart(job: WaitingJob) -> WaitingJob:
+    """The job as one that cannot start as things are."""
+    return msgspec.structs.replace(job, queue=msgspec.structs.replace(job.queue, apart=True))
 
 
 def uids(positions: Iterable[Position]) -> list[str]:

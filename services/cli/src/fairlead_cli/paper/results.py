@@ -90,7 +90,7 @@ class _PoolAsJson:
         pool = planned.pool
         self._planned, self._parts = planned, pool.parts()
         self._head = f'{before}{{"name":{msgspec.json.encode(pool.name).decode()},"order":['.encode()
-        self._wording = Wording(pool.rules, pool.standings, now, oversized=pool.oversized)
+        self._wording = Wording(pool.rules, pool.standings, now, oversized=bool(pool.apart))
         self._quotients = Quotients(pool.rules)
         self._named, self._told = dict[str, str](), dict[str, str]()
         if planned.reservation is not None:

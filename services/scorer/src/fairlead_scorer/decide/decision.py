@@ -85,7 +85,7 @@ def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
             QueueHeads(
                 cluster=queue.cluster,
                 queue=queue.name,
-                flavorless=queue.flavorless or msgspec.UNSET,
+                flavorless=queue.apart or msgspec.UNSET,
                 waiting=waiting,
                 positions=positions.get(queue, []),
             )

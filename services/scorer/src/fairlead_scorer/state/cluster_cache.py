@@ -18,8 +18,6 @@ from fairlead_contracts.messages.state import JobState, Phase, QueueState, State
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.levels.withholding import unsteered_level
-from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_facts import FactsChange, PoolsChange, StatedFacts, StatedKey
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
@@ -177,25 +175,10 @@ class ClusterCache:
             self._drop(name)
         for name, shape in self.facts.shapes.items():
             if name in self.pools:
-                before = self.pools[name].rules
                 self.pools[name].reshape(shape)
-                self._set_apart_anew(name, before)
             else:
                 self.pools[name] = ScoredPool(name, shape, self._policy())
                 self._take_up_past(self.pools[name], past_before.get(name))
-
-    def _set_apart_anew(self, name: str, before: PoolRules) -> None:
-        """Counts the waiting jobs anew that the pool holds now and did not, or holds no more."""
-        after = self.pools[name].rules
-        if after.capacity == before.capacity:
-            return
-        waiting = ((uid, one.job) for uid, one in self._entries.items() if one.pool == name)
-        for uid in [
-            uid
-            for uid, job in waiting
-            if isinstance(job, WaitingJob) and before.holds(job.demand) != after.holds(job.demand)
-        ]:
-            self._settle(uid)
 
     def _drop(self, name: str) -> None:
         """Drops a pool that is no more. Its jobs are withdrawn here, and settled again where their queue leads."""
@@ -239,9 +222,8 @@ class ClusterCache:
                 started=job.started,
             )
         else:
-            counts = self._policy().waiting_job(msgspec.structs.replace(job, demand=found.weighs))
-            if not self.pools[found.pool].rules.holds(found.weighs):
-                counts = counts.apart()
+            weighed = msgspec.structs.replace(job, demand=found.weighs)
+            counts = self._policy().waiting_job(weighed, apart=found.apart)
         stated = job.cluster, found.queue.pool
         return JobEntry(pool=found.pool, stated=stated, job=counts, asked=job.demand)
 

@@ -48,7 +48,7 @@ class ScoredPool:
         self.shape = shape
         self._dirty: set[int] = set(range(rulebook.document.shards))
         self._rulebook = rulebook
-        self._rules = rulebook.pool_rules(name, shape.capacity)
+        self._rules = rulebook.pool_rules(name, shape.capacity, shape.quota)
         self._facts = PoolFacts(self._rules)
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[JobQueue, int]] = [{} for _ in range(rulebook.document.shards)]
@@ -107,8 +107,8 @@ class ScoredPool:
         if shape == self.shape:
             return
         rules = self._rules
-        if shape.capacity != self.shape.capacity:
-            rules = self._rulebook.pool_rules(self.name, shape.capacity)
+        if (shape.capacity, shape.quota) != (self.shape.capacity, self.shape.quota):
+            rules = self._rulebook.pool_rules(self.name, shape.capacity, shape.quota)
         if self._usage is not None:
             self._usage.reshape(rules, shape)
         self._adopt(rules)
