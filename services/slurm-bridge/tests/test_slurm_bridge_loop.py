@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from fairlead_bus.facts.announcer import Statements
 from fairlead_runtime.metrics import Metrics
 from fairlead_slurm import Reading
-from fairlead_slurm.errors import RetryableSlurmError
+from fairlead_slurm.errors import RetryableSlurmError, SlurmUnreachableError, UnreadableError
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
@@ -64,6 +65,18 @@ class KilledOnce(Slurmctld):
         return reading
 
 
+class Away(Slurmctld):
+    """A slurmctld that is away for some readings, and said to be in other words each time."""
+
+    async def jobs(self) -> Reading:
+        reading = await super().jobs()
+        if self.readings == 4:
+            raise UnreadableError("half a table")
+        if self.readings < 7:
+            raise SlurmUnreachableError(f"no answer to message {self.readings % 2}")
+        return reading
+
+
 class DeafAudience:
     """An audience that hears nothing."""
 
@@ -72,12 +85,14 @@ class DeafAudience:
 
 
 @contextlib.asynccontextmanager
-async def reading(slurmctld: Slurmctld, store: SubmissionStore) -> AsyncIterator[Bridge]:
-    """A bridge whose next poll does not come, once it has read for the first time."""
+async def reading(
+    slurmctld: Slurmctld, store: SubmissionStore, poll_seconds: float = AN_HOUR
+) -> AsyncIterator[Bridge]:
+    """A bridge once it has read for the first time; its next poll does not come unless told."""
     fake: Any = slurmctld
     view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
     instruments = BridgeInstruments(Metrics("slurm-bridge"))
-    bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=AN_HOUR)
+    bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=poll_seconds)
     async with beside(bridge.run(DeafAudience())), asyncio.timeout(30):
         await slurmctld.read.wait()
         yield bridge
@@ -111,6 +126,19 @@ async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when
         bridge.hint()
         await slurmctld.quiet.wait()
     assert slurmctld.readings == 3
+
+
+async def test_each_kind_of_trouble_is_logged_once_however_it_is_worded(store: SubmissionStore) -> None:
+    slurmctld = Away(busy=6)
+    with capture_logs() as logs:
+        async with reading(slurmctld, store, poll_seconds=0.01):
+            await slurmctld.quiet.wait()
+    told = [(one["event"], one.get("error")) for one in logs]
+    assert told == [
+        ("slurm_not_read", "no answer to message 1"),
+        ("slurm_not_read", "half a table"),
+        ("slurm_read_again", None),
+    ]
 
 
 async def test_a_slurmctld_that_is_silent_is_said_to_be_with_why_and_for_how_long() -> None:

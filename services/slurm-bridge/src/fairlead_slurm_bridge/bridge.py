@@ -88,7 +88,7 @@ class Bridge:
         self._hinted: asyncio.TimerHandle | None = None
         self._audience: BridgeAudience | None = None
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-        self._complained = ""
+        self._complained: set[type[SlurmError]] = set()
 
     # --- the loop
 
@@ -99,10 +99,10 @@ class Bridge:
             pause = self._poll_seconds
             try:
                 pause = await self._pass(audience)
-                self._complain("")
+                self._read_again()
             except SlurmError as error:
                 self._instruments.failures.inc()
-                self._complain(str(error))
+                self._complain(error)
             await wake_or_timeout(self._wake, pause)
 
     def hint(self) -> None:
@@ -222,13 +222,16 @@ class Bridge:
             raise Rejected(UNAVAILABLE, str(error)) from error
         return {whole.get(job, job): why for job, why in refused.items()}
 
-    def _complain(self, trouble: str) -> None:
-        """Log each trouble once: slurmctld may be down for long."""
-        if trouble and trouble != self._complained:
-            self._log.warning("slurm_not_read", error=trouble)
-        elif self._complained and not trouble:
+    def _complain(self, trouble: SlurmError) -> None:
+        """Log each kind of trouble once: slurmctld may be down for long, and its commands word it in turns."""
+        if type(trouble) not in self._complained:
+            self._complained.add(type(trouble))
+            self._log.warning("slurm_not_read", error=str(trouble))
+
+    def _read_again(self) -> None:
+        if self._complained:
+            self._complained.clear()
             self._log.info("slurm_read_again")
-        self._complained = trouble
 
 
 def _level(wanted: SetLevel) -> int:
