@@ -207,6 +207,16 @@ def test_gpus_that_accounting_does_not_track_are_the_nodes_all_the_same() -> Non
     assert tracked.resources["gres/gpu"] == 7000
 
 
+def test_nodes_that_are_switched_off_to_save_power_take_jobs() -> None:
+    """Slurm switches them on for a job."""
+    taking = ("IDLE+CLOUD+POWERED_DOWN", "IDLE+POWERING_UP", "MIXED+POWERED_DOWN")
+    refusing = ("DOWN+POWERED_DOWN", "IDLE+DRAIN+POWERED_DOWN", "IDLE+POWERING_DOWN")
+    found = cluster.nodes(
+        "\n".join(f"NodeName=n1 State={state} CfgTRES=cpu=16" for state in taking + refusing)
+    )
+    assert [node.usable for node in found] == [True] * len(taking) + [False] * len(refusing)
+
+
 def test_nodes_that_take_no_jobs_are_told() -> None:
     text = "\n".join(
         f"NodeName=n{number} Partitions=gpu,rush State={state} Reason=Not responding [root@2026] CfgTRES=cpu=16,gres/gpu=8"
