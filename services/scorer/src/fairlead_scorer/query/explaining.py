@@ -7,7 +7,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_contracts.messages.questions import Explanation, ShardQuestion
-from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_contracts.messages.state import JobState, Phase, task_uid
 from fairlead_policy.explain.shard_explanation import query_shards, rename_jobs, standing_in, with_findings
 from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.shares import divided_by
@@ -60,14 +60,23 @@ class Explainer:
         """The jobs of that name, those that wait first.
 
         Args:
-            name: id, uid, submission, or what it was made for.
+            name: id, uid, submission, or what it was made for; of an array it means the next task.
             tenant: the tenant whose jobs alone are told; the names of others' jobs are then left out.
             at: the instant.
         """
-        known = [self._facts(job, at) for job in sorted(self._cache.find(name), key=_shown_first)]
+        jobs = sorted(self._cache.find(name), key=_shown_first) or self._tasks(name)
+        known = [self._facts(job, at) for job in jobs]
         asked = [fact for fact in known if tenant in (None, fact.tenant)][:_MOST_FOUND]
         found = [await self._complete(fact, at, open_names=tenant is None) for fact in asked]
         return [self._with_admitters_word(fact, open_names=tenant is None) for fact in found]
+
+    def _tasks(self, name: str) -> list[JobState]:
+        """The task that is next of each array of that name; where none is queued, all that are known."""
+        known = [job for job in self._cache.beginning(f"{name}_") if _is_task(job)]
+        arrays: dict[str, list[JobState]] = {}
+        for job in sorted(known, key=lambda one: (_SHOWN_FIRST.index(one.phase), one.uid)):
+            arrays.setdefault(job.uid.rpartition("_")[0], []).append(job)
+        return [job for of in arrays.values() for job in (of[:1] if of[0].phase in _QUEUED else of)]
 
     def near(self, name: str, tenant: str | None) -> list[str]:
         """A few jobs whose names begin so, with their scopes: Kubernetes adds letters to a `generateName`."""
@@ -155,6 +164,11 @@ class Explainer:
         if unmarked := self._unmarked(pool.name) if fact.position is not None else []:
             reasons.append(job_sentences.withheld(unmarked))
         return msgspec.structs.replace(fact, reasons=reasons)
+
+
+def _is_task(job: JobState) -> bool:
+    array, _, task = job.uid.rpartition("_")
+    return task.isdecimal() and job.id.endswith(f"_{int(task)}") and job.uid == task_uid(array, int(task))
 
 
 def _shown_first(job: JobState) -> tuple[int, Micros, str]:
