@@ -43,6 +43,16 @@ TAKEN = [
     "--ntasks=+2",
     "-HQ",
     "--comment=a#b --time=x",
+    *(
+        f"--begin={word}"
+        for word in ("now", "NOW", "today", "tomorrow", "noon", "fika", "16:00", "2030-01-20")
+    ),
+    *(f"--begin=now{more}" for more in ("+1hour", "+2DAYS", "-1week", "+90", "+3minutes")),
+    *(
+        f"--mail-type={word}"
+        for word in ("end", "END,FAIL", "FOO,END", "Time_Limit_80", "NONE", '"END, FAIL"')
+    ),
+    *(f"--signal={word}" for word in ("USR1", "B:USR1@60", "sigterm", "10", "RB:10@5", "r:XCPU", "B:TERM@")),
 ]
 REFUSED = [
     "--tme=5",
@@ -74,7 +84,15 @@ REFUSED = [
     "gpu --time=5",
     "--mem=5 G",
     '--job-name="a b',
+    *(
+        f"--begin={word}"
+        for word in ("yesterday", "monday", "am", "now+1h", "now+1min", "now+1hourfoo", "now+1month")
+    ),
+    *(f"--mail-type={word}" for word in ("FOO", "", ",", "BAR,FOO", "STAGE_IN")),
+    *(f"--signal={word}" for word in ("B:FOO@10", "FOO", "SIG", "USR", "USR1x@5", "B:sigfoo", "SEGV")),
 ]
+LATER = ["--nodes=1,3", "--nodes=1-15:4"]
+"""Lines that sbatch 22.05 refuses and a later one takes."""
 
 
 def script(*lines: str, first: str = "#!/bin/sh") -> bytes:
@@ -112,6 +130,13 @@ def test_what_sbatch_refuses_is_refused_at_its_line(line: str) -> None:
 def test_what_is_no_script_is_refused(content: bytes, words: str) -> None:
     [says] = refused(content)
     assert words in says
+
+
+@pytest.mark.parametrize("line", LATER)
+def test_what_later_releases_take_is_a_warning(line: str) -> None:
+    [remark] = read(script(line)).remarks
+    assert not remark.refused
+    assert "Slurm 22.05 refuses" in remark.says
 
 
 def test_a_misspelt_option_is_guessed() -> None:
@@ -259,5 +284,5 @@ TOO_HIGH = ("--array=1-1001", "--array=1,5000")
 def test_the_real_sbatch_agrees(slurm_lab: SlurmLab) -> None:
     for line in TAKEN:
         assert _taken(slurm_lab, script(line)), line
-    for line in (*REFUSED, *TOO_HIGH):
+    for line in (*REFUSED, *LATER, *TOO_HIGH):
         assert not _taken(slurm_lab, script(line)), line

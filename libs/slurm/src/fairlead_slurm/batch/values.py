@@ -12,6 +12,20 @@ _ARRAY = re.compile(r"\[?(\d+(-\d+(:[1-9]\d*)?)?)(,\d+(-\d+(:[1-9]\d*)?)?)*\]?(%
 _GRES = re.compile(r"(?:gres[:/])?([A-Za-z_][\w./-]*)(?::([A-Za-z_][\w.-]*))?(?::(\d+)([KMGTP]?))?")
 _GPUS = re.compile(r"([A-Za-z_][\w.-]*)(?::(\d+))?|(\d+)")
 _NICE = re.compile(r"[+-]?\d*")
+_BEGIN = re.compile(r"[a-z]+|now[+-]\d+[a-z]+", re.IGNORECASE)
+_BEGIN_TAKEN = re.compile(
+    r"now|today|tomorrow|midnight|noon|elevenses|fika|teatime|now[+-]\d+(second|minute|hour|day|week)s?",
+    re.IGNORECASE,
+)
+_MAIL_TYPES = {
+    "none", "begin", "end", "fail", "requeue", "all", "stage_out", "time_limit", "time_limit_90", "time_limit_80",
+    "time_limit_50", "array_tasks", "invalid_depend",
+}  # fmt: skip
+_SIGNAL_NAME = re.compile(r"(?:[^:]*:)?([a-z]\w*)(?:@.*)?", re.IGNORECASE)
+_SIGNALS = (
+    "HUP", "INT", "QUIT", "ABRT", "KILL", "ALRM", "TERM", "USR1", "USR2", "URG", "CONT", "STOP", "TSTP", "TTIN", "TTOU",
+    "XCPU",
+)  # fmt: skip
 _HIGHEST_NICE = 2_147_483_645
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 _MEBI = 1024**2
@@ -79,8 +93,8 @@ def problem(name: str, text: str) -> str:
 
 
 def is_taken_all_the_same(name: str, text: str) -> bool:
-    """Whether Slurm takes a value that does not parse as another one, rather than refuse it: words for `nice` are 0."""
-    return name == "nice" and _NICE.fullmatch(text) is None
+    """Whether Slurm takes a value that does not parse: words for `nice` as 0, and lists of node counts in a later release."""
+    return (name == "nice" and _NICE.fullmatch(text) is None) or (name == "nodes" and _is_later_nodes(text))
 
 
 def _time(text: str) -> str:
@@ -104,10 +118,40 @@ def _number(text: str) -> str:
 def _nodes(text: str) -> str:
     found = _NODES.fullmatch(text)
     if found is None:
-        return "" if _LATER_NODES.fullmatch(text) and set(text) & set(",:") else "must be a number of nodes"
+        later = _is_later_nodes(text)
+        return (
+            "is a list, which Slurm 22.05 refuses and later ones take"
+            if later
+            else "must be a number of nodes"
+        )
     if found[3] and int(found[3]) * _UNITS[found[4].upper()] < int(found[1]) * _UNITS[found[2].upper()]:
         return "has a highest number below the lowest"
     return ""
+
+
+def _is_later_nodes(text: str) -> bool:
+    return _LATER_NODES.fullmatch(text) is not None and bool(set(text) & set(",:"))
+
+
+def _begin(text: str) -> str:
+    """The fault of a word, or of what is added to now; times and dates are left to sbatch."""
+    if _BEGIN.fullmatch(text) is None or _BEGIN_TAKEN.fullmatch(text):
+        return ""
+    return "must be a time, as 16:00, 2030-01-20T12:00, tomorrow or now+2hours"
+
+
+def _mail_type(text: str) -> str:
+    """The fault of a list in which sbatch knows no word at all."""
+    known = any(part.strip().lower() in _MAIL_TYPES for part in text.split(","))
+    return (
+        "" if known else "must be a list of BEGIN, END, FAIL, REQUEUE, TIME_LIMIT and the like, ALL or NONE"
+    )
+
+
+def _signal(text: str) -> str:
+    found = _SIGNAL_NAME.fullmatch(text)
+    known = found is None or found[1].upper().removeprefix("SIG") in _SIGNALS
+    return "" if known else f"must be a number or one of {', '.join(_SIGNALS)}, as B:USR1@60"
 
 
 def _array(text: str) -> str:
@@ -159,6 +203,9 @@ _RULES: dict[str, Callable[[str], str]] = {
     ),
     **dict.fromkeys(("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket"), _gpus),
     "nodes": _nodes,
+    "begin": _begin,
+    "mail-type": _mail_type,
+    "signal": _signal,
     "array": _array,
     "gres": _gres,
     "nice": _nice,
