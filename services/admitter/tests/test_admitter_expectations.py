@@ -13,7 +13,7 @@ from fairlead_admitter.observe.expectations import (
 )
 from fairlead_admitter.observe.foreign_levels import UNSURE_SECONDS
 from fairlead_contracts.frontend.marks import LEVEL_WRITER
-from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_testkit.inputs.builders import a_job
 
 
@@ -107,6 +107,20 @@ def test_a_fight_ends_with_the_job_left_alone() -> None:
     assert expectations.fought == {"team-a/x"}
     expectations.forget("team-a/x")
     assert not expectations.fought
+
+
+def test_a_level_that_may_stand_on_a_held_job_is_no_fight_however_often_its_bridge_begins_anew() -> None:
+    expectations, rev = Expectations(), 1
+    taken = a_job("x", phase=Phase.HELD, epoch=1)
+    for epoch in range(1, FIGHT_ROUNDS + 4):
+        may_stand = msgspec.structs.replace(taken, level=1, rev=rev, epoch=epoch)
+        assert expectations.see(may_stand, taken, 0.0) is LevelVerdict.EXPECTED
+        write(expectations, may_stand, 0, rev + 1)
+        taken = msgspec.structs.replace(may_stand, level=0, rev=rev + 1)
+        assert expectations.see(taken, may_stand, 0.0) is LevelVerdict.EXPECTED
+        rev += 2
+    changed = msgspec.structs.replace(taken, level=5, rev=rev)
+    assert expectations.see(changed, taken, 0.0) is LevelVerdict.DRIFT, "of the same writer it is one"
 
 
 def test_a_fight_that_was_ended_is_over_until_there_were_as_many_rounds_again() -> None:

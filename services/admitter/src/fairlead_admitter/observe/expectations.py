@@ -21,7 +21,7 @@ import msgspec
 
 from fairlead_admitter.observe.foreign_levels import ForeignLevels
 from fairlead_admitter.observe.job_backoff import JobBackoff
-from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.state import JobState, Phase
 
 FIGHT_ROUNDS = 3
 """A job that somebody else relabelled more often than this within the period is left alone."""
@@ -119,6 +119,11 @@ class _Trail:
         if self.blind:
             self.unseen.clear()
         return self.blind and level == self.last
+
+
+def _may_be_unknown(job: JobState, before: JobState | None) -> bool:
+    """Whether a held job is stated by another writer of facts than before: who begins may only know that a level may stand."""
+    return job.phase is Phase.HELD and before is not None and before.epoch != job.epoch
 
 
 class Expectations:
@@ -220,7 +225,7 @@ class Expectations:
             if before is None or before.level != job.level:
                 self.foreign.note(job, now)
             return LevelVerdict.EXPECTED
-        if trail.explains(job, before):
+        if trail.explains(job, before) or _may_be_unknown(job, before):
             return LevelVerdict.EXPECTED
         self.foreign.note(job, now)
         if not trail.given and not trail.drifts:
