@@ -66,7 +66,14 @@ async def _fought_over(bus: Bus, cluster: FakeCluster) -> None:
         [uid] = await cluster.put(name)
         await cluster.state(cluster.jobs[uid], submitted=cluster.jobs[uid].submitted - number * 10)
     wanted = [f"team-a/{name}" for name in ("first", "next", "late")]
-    await cluster.contest(wanted, FIGHT_ROUNDS + 1)
+    await cluster.contest(wanted, 1)
+
+    async def contested() -> bool:
+        [told] = (await ask_queue(bus)).steering
+        return told.enforcement == "loose" and told.enforcement_why.startswith("somebody else changed")
+
+    await eventually(contested, 8, what="the queue says that a level was lost")
+    await cluster.contest(wanted, FIGHT_ROUNDS)
 
     async def alone(*, told: bool) -> bool:
         return bool((await ask_queue(bus)).steering[0].left_alone) is told

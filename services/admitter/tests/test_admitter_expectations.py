@@ -109,6 +109,27 @@ def test_a_fight_ends_with_the_job_left_alone() -> None:
     assert not expectations.fought
 
 
+def test_a_job_is_contested_from_its_first_lost_level_until_the_fight_ends_or_nobody_goes_on() -> None:
+    expectations = Expectations()
+    write(expectations, seen(0, 1), 7, 2)
+    expectations.see(seen(7, 2), seen(0, 1), 0.0)
+    assert expectations.contested(0.0) == []
+    expectations.see(seen(9, 3), seen(7, 2), 1.0)
+    assert expectations.contested(DOUBT_SECONDS) == ["team-a/x"]
+    assert expectations.contested(DOUBT_SECONDS + 1.0) == []
+    fight(expectations, 1.0)
+    assert expectations.fought == {"team-a/x"}
+    assert expectations.contested(0.0) == []
+    expectations.end_fights(["team-a/x"])
+    expectations.see(seen(9, 99), seen(7, 98), 9.0)
+    assert expectations.contested(9.0) == []
+    again = Expectations()
+    write(again, seen(0, 1), 7, 2)
+    again.see(seen(9, 3), seen(7, 2), 1.0)
+    again.forget("team-a/x")
+    assert again.contested(1.0) == []
+
+
 def test_a_level_that_may_stand_on_a_held_job_is_no_fight_however_often_its_bridge_begins_anew() -> None:
     expectations, rev = Expectations(), 1
     taken = a_job("x", phase=Phase.HELD, epoch=1)

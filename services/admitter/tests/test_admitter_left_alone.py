@@ -29,8 +29,9 @@ def test_jobs_are_told_by_pool_with_the_instant_since_when() -> None:
     ]
     record.note({"a": "gpu"})
     assert record.stated() == [LeftAlone(pool="gpu", jobs=1, since={"a": 101})]
-    record.note({})
+    record.note({}, ["gpu", "", "cpu", "gpu"])
     assert record.stated() == []
+    assert record.contested == {"gpu": 2, "cpu": 1}
 
 
 def test_of_many_jobs_those_are_named_that_have_been_left_alone_longest() -> None:

@@ -170,6 +170,14 @@ def test_a_pool_of_whose_jobs_some_are_left_alone_is_not_followed_exactly(
     assert "leaves 3 jobs alone" in said([LeftAlone(pool="c1/gpu", jobs=3, since={})]).enforcement_why
 
 
+def test_a_pool_of_whose_jobs_some_are_contested_is_not_followed_exactly_meanwhile() -> None:
+    for jobs, what in ((1, "the level of 1 job"), (2, "the levels of 2 jobs")):
+        found, _ = steered(WATCHED, a_lease("admitter", contested={"c1/gpu": jobs, "c1/cpu": 7}))
+        said = f"somebody else changed {what} within the last ten seconds"
+        assert (found.enforcement, found.enforcement_why) == ("loose", said)
+        assert found.left_alone is msgspec.UNSET
+
+
 def test_since_when_a_job_is_left_alone_is_told_of_those_that_are_named() -> None:
     _, view = steered(WATCHED, a_lease("admitter", left_alone=ALONE))
     assert view.left_alone_since("small") == to_datetime(NOW)

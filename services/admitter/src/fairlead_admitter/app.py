@@ -316,6 +316,7 @@ class Admitter:
                 outpaced=self._planner.outpaced(),
                 out_of_turn=self._adherence.out_of_turn(time.monotonic()),
                 left_alone=self._record.left_alone.stated(),
+                contested=self._record.left_alone.contested,
                 silent="" if lever is None else lever.why_silent() or "",
             )
 

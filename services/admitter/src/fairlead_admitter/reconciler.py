@@ -6,7 +6,7 @@ Whatever a turn does not finish, or somebody undoes, is in the next turn's plan 
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from fairlead_admitter.apply.failure_scope import FailureScope
@@ -214,7 +214,8 @@ class Reconciler:
                 self._expectations.forget(change.before.uid)
         self._expectations.doubt(seen.at)
         self._planner.note(seen, pools)
-        self._record.left_alone.note(self._fought_over(pools))
+        contested = self._pool_of_each(self._expectations.contested(seen.at), pools)
+        self._record.left_alone.note(self._fought_over(pools), contested.values())
         self._record.resting.set(len(self._expectations.backoff))
         if seen.jobs and seen.news:
             self._record.admitted(sum(change.admitted for change in seen.jobs))
@@ -222,7 +223,10 @@ class Reconciler:
 
     def _fought_over(self, pools: Mapping[str, frozenset[str]]) -> dict[str, str]:
         """The pool of each job that is left alone after a fight, by uid; empty for a job in none."""
-        jobs = [job for job in map(self._watch.facts.job, self._expectations.fought) if job is not None]
+        return self._pool_of_each(self._expectations.fought, pools)
+
+    def _pool_of_each(self, uids: Iterable[str], pools: Mapping[str, frozenset[str]]) -> dict[str, str]:
+        jobs = [job for job in map(self._watch.facts.job, uids) if job is not None]
         pool_of = {queue: pool for pool, queues in pools.items() for queue in queues} if jobs else {}
         return {job.uid: pool_of.get(job.queue, "") for job in jobs}
 

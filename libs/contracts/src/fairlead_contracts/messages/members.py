@@ -124,6 +124,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     out_of_turn: dict[str, OutOfTurn] = {}
     """Starts of the last minute, by pool; pools in which few did not follow the order are left out."""
     left_alone: list[LeftAlone] = []
+    contested: dict[str, int] = {}
+    """Number of queued jobs whose levels somebody else changed within the last ten seconds, by pool: they are written again."""
     """Jobs that an admitter leaves alone, by pool; pools with none are left out."""
     silent: str = ""
     """Reason for which the cluster does not answer; empty while it does. A watcher says why its statements

@@ -139,6 +139,8 @@ class Expectations:
         self._clock = clock
         self._trails: dict[str, _Trail] = {}
         self._fought: set[str] = set()
+        self._contested: dict[str, float] = {}
+        """Instants at which somebody else changed a level of ours last, by uid of jobs that are still written to."""
         self._blind: deque[tuple[float, str]] = deque()
         """Landings that no revision will show, in the order of time."""
 
@@ -171,6 +173,11 @@ class Expectations:
     def fought(self) -> frozenset[str]:
         """The uids of queued jobs that are left alone, as somebody else keeps writing to them."""
         return frozenset(self._fought)
+
+    def contested(self, now: float) -> list[str]:
+        """The uids of queued jobs whose levels somebody else changed a moment ago, and that are written again."""
+        self._contested = {uid: at for uid, at in self._contested.items() if now - at < DOUBT_SECONDS}
+        return list(self._contested)
 
     def drifted(self, uid: str) -> bool:
         """Whether somebody else changed the level that we wrote to this job, and we didn't write since."""
@@ -248,6 +255,7 @@ class Expectations:
         self.foreign.begin_anew(self._clock())
         self._trails.clear()
         self._fought.clear()
+        self._contested.clear()
         self._blind.clear()
 
     def end_fights(self, uids: Iterable[str]) -> None:
@@ -263,6 +271,7 @@ class Expectations:
         self.foreign.forget(uid)
         self._trails.pop(uid, None)
         self._fought.discard(uid)
+        self._contested.pop(uid, None)
 
     def _overwritten(self, uid: str, trail: _Trail, now: float) -> LevelVerdict:
         trail.drifts.append(now)
@@ -270,5 +279,8 @@ class Expectations:
         if full and now - trail.drifts[0] <= FIGHT_SECONDS and not trail.fought:
             trail.fought = True
             self._fought.add(uid)
+            self._contested.pop(uid, None)
             return LevelVerdict.FIGHT
+        if not trail.fought:
+            self._contested[uid] = now
         return LevelVerdict.DRIFT

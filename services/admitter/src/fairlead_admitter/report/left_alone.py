@@ -1,6 +1,7 @@
-"""The record of jobs that are left alone after a fight: how many, in which pool, and since when."""
+"""The record of jobs whose levels somebody else changes: those that are left alone after a fight, and those still contested."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import Gauge
 
@@ -26,10 +27,18 @@ class LeftAloneRecord:
         self._since: dict[str, Micros] = {}
         """Instants since when, by uid: who has been left alone longest comes first."""
         self._pools: Mapping[str, str] = {}
+        self.contested: dict[str, int] = {}
+        """Number of contested jobs, by pool, as the lease carries it."""
         self._jobs: Gauge = metrics.gauge("left_alone", "Queued jobs that are left alone after a fight.")
 
-    def note(self, pools: Mapping[str, str]) -> None:
-        """Notes who is left alone now: the pool of each of these jobs, by uid; empty for a job in none."""
+    def note(self, pools: Mapping[str, str], contested: Iterable[str] = ()) -> None:
+        """Notes who is left alone now, and the pools of those who are contested.
+
+        Args:
+            pools: the pool of each job that is left alone, by uid; empty for a job in none.
+            contested: the pool of each contested job.
+        """
+        self.contested = dict(Counter(filter(None, contested)))
         stay = {uid: since for uid, since in self._since.items() if uid in pools}
         new = dict.fromkeys(sorted(pools.keys() - stay.keys()), self._clock())
         self._since, self._pools = stay | new, pools

@@ -79,7 +79,8 @@ class SteeringView:
         left_alone = sum(one.jobs for one in ([] if lease is None else lease.left_alone) if one.pool == pool)
         outpaced = [] if lease is None else lease.outpaced.get(pool, [])
         out_of_turn = None if lease is None else lease.out_of_turn.get(pool)
-        how, why = _enforcement(stated, outpaced, out_of_turn, left_alone)
+        contested = 0 if lease is None else lease.contested.get(pool, 0)
+        how, why = _enforcement(stated, outpaced, out_of_turn, left_alone, contested)
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
@@ -112,7 +113,11 @@ class SteeringView:
 
 
 def _enforcement(
-    stated: list[PoolState], outpaced: list[str], out_of_turn: OutOfTurn | None, left_alone: int
+    stated: list[PoolState],
+    outpaced: list[str],
+    out_of_turn: OutOfTurn | None,
+    left_alone: int,
+    contested: int,
 ) -> tuple[str, str]:
     """The enforcement of the loosest of these pools, and why it is no better.
 
@@ -121,6 +126,7 @@ def _enforcement(
         outpaced: the queues that start jobs faster than levels reach them.
         out_of_turn: the starts of the last minute, where many were out of turn.
         left_alone: number of jobs whose levels somebody else keeps changing.
+        contested: number of those whose levels somebody else changed a moment ago.
     """
     loosest = max(stated, key=_looseness, default=None)
     how, why = (_FIRMNESS[0], "") if loosest is None else (loosest.enforcement, loosest.enforcement_why)
@@ -132,6 +138,9 @@ def _enforcement(
         told.append(_out_of_turn_in_words(out_of_turn))
     if left_alone:
         told.append(_left_alone_in_words(left_alone))
+    if contested:
+        what = "the level of 1 job" if contested == 1 else f"the levels of {contested} jobs"
+        told.append(f"somebody else changed {what} within the last ten seconds")
     if not told:
         return how, why
     return _LOOSE if firmer else how, "; ".join([*told, why] if why else told)
