@@ -271,6 +271,32 @@ async def test_jobs_that_wait_for_a_limit_cost_others_of_their_account_nothing(
         lab.run(*of_games, "GrpJobs=-1")
 
 
+async def test_jobs_for_a_node_that_is_drained_keep_nobody_from_a_level(
+    slurm_lab: SlurmLab, tmp_path: Path
+) -> None:
+    """Checks that jobs which Slurm cannot place, of a tenant that holds nothing, take no position of those that it can."""
+    lab, window = slurm_lab, 6
+    lab.fill(SPARE)
+    node = lab.run("sinfo", "--noheader", "--Node", "--format=%N").split()[0]
+    lab.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    try:
+        lost = [
+            lab.submit("speech", "--nodes=1", "--ntasks=1", f"--nodelist={node}") for _ in range(2 * window)
+        ]
+        free = [(lab.submit(account, *PART), account) for account in ("vision", "robots") * window]
+        policy = account_policy(WEIGHTS | {SPARE: 1}, window=window)
+        async with SlurmFleet(tmp_path, lab, policy=policy).running():
+
+            async def levelled() -> bool:
+                stands = slurm_order(lab)[: 2 * window]
+                return [job for job in stands if job not in lost] == filled(free, Counter(), WEIGHTS)[:window]
+
+            await eventually(levelled, 90, what="those that can start have their levels")
+            assert set(slurm_order(lab)[:window]) < set(lost)
+    finally:
+        lab.run("scontrol", "update", f"nodename={node}", "state=resume")
+
+
 async def _urgent_goes_first(bus: Bus, lab: SlurmLab) -> None:
     words = (f"--qos={URGENT}",) if SlurmOptions().accounting else ()
     urgent = lab.submit("robots", *PART, *words)

@@ -104,6 +104,32 @@ def test_the_next_one_stands_for_the_rest_once_the_first_runs_and_the_limit_ends
     assert not any(one.limited for one in found.values())
 
 
+@pytest.mark.parametrize("reason", ["ReqNodeNotAvail, UnavailableNodes:n1", "Licenses", "BadConstraints"])
+def test_who_waits_for_something_else_than_turn_and_room_is_passed_by_at_its_position(
+    view: StatedView, reason: str
+) -> None:
+    """Slurm says so of a job that it comes to: until it comes to it again, that stands."""
+    said, others = of_one_user(40, reason), [a_slurm_job("90", user="bob", reason="Priority")]
+    found = read(view, [*said, *others])
+    assert positioned(found) == {job.id for job in (*said, *others)}
+    assert {name for name, one in found.items() if one.limited} == {job.id for job in said}
+    not_looked_at = [
+        msgspec.structs.replace(job, reason="Priority" if number % 2 else "None")
+        for number, job in enumerate(said)
+    ]
+    for _ in range(READINGS + 1):
+        assert not any(not one.limited for one in read(view, [*not_looked_at, *others]).values())
+    looked_at = [msgspec.structs.replace(job, reason="Resources") for job in said]
+    found = read(view, [*looked_at, *others])
+    assert len(found) == len(said)
+    assert not any(one.limited for one in found.values())
+
+
+def test_what_one_partition_says_of_a_job_of_several_does_not_pass_it_by(view: StatedView) -> None:
+    job = a_slurm_job("1", partitions=("gpu", "debug"), reason="PartitionTimeLimit")
+    assert not read(view, [job])["1"].limited
+
+
 def test_who_asks_for_more_than_one_job_may_have_has_no_position(view: StatedView) -> None:
     large = a_slurm_job("1", reason="QOSMaxGRESPerJob", resources={"gres/gpu": 24_000})
     found = read(view, [large, *of_one_user(3, "Priority")[1:]])

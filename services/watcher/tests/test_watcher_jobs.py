@@ -266,6 +266,11 @@ def test_what_a_queue_does_not_let_start_is_held(queue: dict[str, object], why: 
     assert job.said == "", "Kueue has said nothing of it"
 
 
+def test_what_a_drained_queue_put_back_is_held_by_the_queue() -> None:
+    put_back = raw(condition("Requeued", "False", "ClusterQueueStopped"))
+    assert job_of(put_back, a_view(stopped=True)).held_by == "ClusterQueue cq is on hold (its stopPolicy)"
+
+
 def test_a_stopped_local_queue_holds() -> None:
     view = a_view()
     view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq", stopped=True))

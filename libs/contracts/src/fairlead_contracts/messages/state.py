@@ -340,8 +340,8 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     """Whether the frontend said of a waiting job that none of its queue's flavors takes it, whatever quota is
     free, and passes it by. Left out where it did not."""
     limited: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether the frontend said of a waiting job that a limit of its user's or account's is reached, whatever is
-    free: others start past it until that ends. Left out where it did not."""
+    """Whether the frontend said of a waiting job that a limit of its user's or account's is reached, or that a node, a
+    licence or the like is missing, whatever is free: others start past it until that ends. Left out where it did not."""
     held_by: str = ""
     """Reason for which it is held, in words; empty where it is not, and from writers that do not say."""
     holder: JobHolder | None = None

@@ -5,11 +5,14 @@ the order of priorities. All of a user's jobs that ask for no less wait for the 
 would fill the window, and nobody who could start would have a level. So one of them stands for all: it keeps its position,
 and Slurm goes on looking whether the limit still holds. It is stated as limited, so it counts neither for its tenant, as if
 it started, nor in the window.
+
+So does a job of which Slurm says that something else is in its way than its turn or room: a node that it names and that is
+down or drained, a licence, a burst buffer.
 """
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -20,8 +23,12 @@ _LIMIT = re.compile(r"(Assoc|QOS)(Grp|Max)")
 """The beginning of reasons that name a most of an association or a QOS; who asks for less than a least is alone in it."""
 _OF_ONE_JOB = ("PerJob", "PerNode")
 """Words in reasons that name a limit of what one job may ask for: who is above it never starts as it is."""
-ORDINARY_REASONS = ("", "None", "Priority", "Resources")
+_NOT_LOOKED_AT = ("", "None", "Priority")
+"""Reasons of a job that Slurm has not come to: it has another priority since, or others stand before it."""
+ORDINARY_REASONS = (*_NOT_LOOKED_AT, "Resources")
 """Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says another of them."""
+_OF_A_PARTITION = "Partition"
+"""The beginning of reasons of one partition. A job that lists several may start in another one."""
 _READINGS = 30
 """Readings for which a limit counts after it was told last, a quarter of a minute at least: whoever stands for the others
 may start meanwhile, and Slurm has to come to the next one first."""
@@ -60,17 +67,21 @@ class UserLimits:
 
     def __init__(self) -> None:
         self._limits: dict[_Owner, list[_Limit]] = {}
+        self._hindered: dict[str, str] = {}
+        """Reasons by job that are neither ordinary nor a limit's."""
 
     def limited(self, jobs: Sequence[tuple[SlurmJob, JobState]]) -> dict[str, str]:
-        """The jobs that a limit holds back, by uid, each with the reason for which it has no position; empty for one that has.
+        """The jobs that a limit or something else holds back, by uid, each with the reason for which it has no position.
+
+        The reason is empty for a job that has one.
 
         Args:
             jobs: the waiting jobs of one reading, an array's remainder as one.
         """
-        self._note(job for job, _ in jobs)
+        self._note([job for job, _ in jobs])
         limited = [one for one in jobs if _owner(one[0]) in self._limits]
         ahead: dict[_Owner, list[tuple[_Amounts, str]]] = {}
-        found = {}
+        found = {state.uid: "" for job, state in jobs if job.id in self._hindered}
         for job, state in sorted(limited, key=lambda one: (one[1].submitted, one[1].uid)):
             owner = _owner(job)
             asked = _asked(job)
@@ -78,8 +89,20 @@ class UserLimits:
                 found[state.uid] = _why_unranked(job, asked, ahead.setdefault(owner, []), holding)
         return found
 
-    def _note(self, jobs: Iterable[SlurmJob]) -> None:
+    def _note(self, jobs: Sequence[SlurmJob]) -> None:
         """Takes in what Slurm says in this reading; forgets what it has not said for a while."""
+        # Where Slurm has not come to a job anew, what it said of it last stands.
+        said = {
+            job.id: self._hindered.get(job.id, "") if job.reason in _NOT_LOOKED_AT else job.reason
+            for job in jobs
+        }
+        self._hindered = {
+            job: reason
+            for job, reason in said.items()
+            if reason not in ORDINARY_REASONS
+            and not _LIMIT.match(reason)
+            and not reason.startswith(_OF_A_PARTITION)
+        }
         told: dict[_Owner, list[_Limit]] = {}
         for job in jobs:
             if _LIMIT.match(job.reason):

@@ -41,22 +41,28 @@ def hold_on(
     local_queue = around.local_queue(facts.namespace, facts.local_queue) if facts.local_queue else None
     queue = around.queue(local_queue.queue) if local_queue is not None else None
     return (
-        _own_hold(facts, now)
+        _own_hold(facts)
         or _too_many_hold(facts.too_many, counted=facts.too_many_counted)
         or _refusal_hold(facts.said)
         or _queue_hold(facts, local_queue, queue)
         or (_selector_hold(facts, queue, around) if queue is not None else None)
+        or _eviction_hold(facts, now)
         or (_demand_hold(demand, queue) if queue is not None else None)
     )
 
 
-def _own_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
+def _own_hold(facts: WorkloadFacts) -> Hold | None:
     if facts.unreadable is not None:
         return Hold(why="what it asks for cannot be read", fault=facts.unreadable)
     if not facts.active:
         return Hold(why=f"it is deactivated (spec.active){_deactivated_by_kueue(facts)}")
     if facts.gates:
         return Hold(why=f"gated by {facts.gates}")
+    return None
+
+
+def _eviction_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
+    """The hold on what Kueue put back. It is asked for behind those of the queue: a drained queue puts its jobs back, and keeps them."""
     if facts.put_back:
         return Hold(why=f"evicted, and not queued again yet{_by_a_check(facts)}")
     if facts.requeue_at is not None and facts.requeue_at > now:
