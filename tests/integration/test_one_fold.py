@@ -3,19 +3,27 @@
 import random
 from collections.abc import Iterator, Sequence
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from fairlead_admitter.decide.merged_order import MergedOrder
+from fairlead_admitter.decide.window import take_heads
+from fairlead_admitter.observe.decision_gate import PoolHeads
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.messages.decisions import Position
+from fairlead_contracts.messages.decisions import DECISION, Position
 from fairlead_contracts.messages.state import JobArray, JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_policy.levels.window import WindowSize
 from fairlead_policy.snapshot.from_state import snapshot_of
+from fairlead_policy.snapshot.levels import window_of
 from fairlead_policy.snapshot.ordering import order_snapshot, orders_of
+from fairlead_scorer.decide.decision import DecisionStamp, decide, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.inputs.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
 from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.timing.stepping import all_steps
@@ -67,6 +75,7 @@ def any_job(dice: random.Random) -> JobState:
         phase=dice.choice([*[Phase.WAITING] * 6, *[Phase.RUNNING] * 3, Phase.HELD, Phase.ENDED]),
         gpu=dice.choice([0.5, 1, 4, 99]),
         flavorless=dice.choice([*[UNSET] * 5, True]),
+        limited=dice.choice([*[UNSET] * 5, True]),
         level=dice.choice([0, 7]),
         submitted=NOW - dice.randrange(7_200_000_000),
         requested_class=dice.choice([None, "urgent"]),
@@ -149,6 +158,43 @@ def test_all_three_see_the_same_jobs_and_the_same_order(seed: int, document: Pol
     }
     # Whoever carries out a job that runs elsewhere is no job of the pool, and is queued like any other.
     assert all(one.carries is not None for uid, one in waiting.items() if uid not in on_paper)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=["joined", "shared hardware", "additive"])
+@settings(max_examples=cases(0.3), deadline=None)
+@given(seed=st.integers(0, 2**32), window=st.integers(1, 3))
+def test_paper_labels_whom_admitters_label_by_what_scorers_decide(
+    seed: int, window: int, document: PolicyDocument
+) -> None:
+    readers = Readers(msgspec.structs.replace(document, window=window))
+    for batch in a_log(random.Random(seed)):
+        readers.hear(batch)
+    paper = readers.paper
+    jobs = {job.uid: job for job in paper.jobs}
+    several = any(job.cluster for job in paper.jobs)
+    for ordered in order_snapshot(paper):
+        pool = readers.cache.pools[ordered.name]
+        waiting = [jobs[position.uid] for position in ordered.positions]
+        for cluster, facts in readers.admitters.items():
+            here = [job for job in waiting if job.cluster == cluster or not several]
+            if {job.uid for job in here} <= {job.uid for job in facts.queued_jobs()}:
+                labelled = [job.uid for job in window_of(here, window, ordered.apart)]
+                assert labelled == labelled_by(facts, pool, window)
+
+
+def labelled_by(facts: ClusterFacts, pool: ScoredPool, window: int) -> list[str]:
+    """Whom an admitter labels of what the scorers of a pool's shards decide."""
+    stamp = DecisionStamp(
+        pool=pool.name, shard=0, owner="s", epoch=1, turn=1, at=NOW, state_seq=1, clusters=CLUSTERS
+    )
+    decisions = [DECISION.decode(write(decide(pool, shard, NOW), stamp)) for shard in range(pool.shards)]
+    heads = PoolHeads(basis=pool.basis_of(0), decisions=tuple(decisions))
+    merged = MergedOrder(heads, pool.rules, NOW, window)
+    size, waiting = WindowSize.whole(window), heads.waiting(facts.cluster)
+    found = take_heads(merged.beginning, waiting, facts, size)
+    while not found.closed:
+        found = take_heads(merged.deepen(), waiting, facts, size)
+    return [one.job.uid for one in found.jobs if not one.job.flavorless]
 
 
 def terms(positions: Sequence[Position]) -> list[tuple[str, str, str, float]]:

@@ -1,7 +1,7 @@
 """`order --levels` on a snapshot and the admitter plan the same writes from the same facts."""
 
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 import msgspec
@@ -34,7 +34,7 @@ from fairlead_policy.levels.withholding import judge_withholding
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.levels import PlannedLevels, plan_snapshot_levels, steering_of, window_of
-from fairlead_policy.snapshot.ordering import order_snapshot
+from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot
 from fairlead_policy.snapshot.reserve import PaperReservation, in_reserved_order, reserve_snapshot
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.inputs.builders import (
@@ -113,21 +113,30 @@ class LeadingAdmitter:
 
     Args:
         cluster: what it steers.
-        positions: the order, of one queue.
+        pool: the pool in order, of one queue.
     """
 
-    def __init__(self, cluster: ClusterOnPaper, positions: Sequence[Position]) -> None:
+    def __init__(self, cluster: ClusterOnPaper, pool: OrderedPool) -> None:
         self.facts, self.policy, self.gate = cluster.facts, PolicyView(), DecisionGate()
         self.policy.enact(cluster.rulebook)
         [queue] = self.facts.queues
-        heads = a_queue_heads(
-            cluster="c1",
-            queue=queue,
-            waiting=len(positions),
-            positions=[*positions[: cluster.rulebook.document.window]],
-        )
+        parts = [
+            [position for position in pool.positions if (position.uid in pool.apart) == apart]
+            for apart in (False, True)
+        ]
+        heads = [
+            a_queue_heads(
+                cluster="c1",
+                queue=queue,
+                waiting=len(positions),
+                positions=positions[: cluster.rulebook.document.window],
+                flavorless=apart or msgspec.UNSET,
+            )
+            for positions, apart in zip(parts, (False, True), strict=True)
+            if positions
+        ]
         basis = Basis(policy=1, capacity=self.facts.pools["gpu"].capacity)
-        self.gate.accept(a_decision(pool=POOL, owner="s", epoch=1, basis=basis, queue_heads=[heads]))
+        self.gate.accept(a_decision(pool=POOL, owner="s", epoch=1, basis=basis, queue_heads=heads))
         self._now = 0.0
         self._clock = TurnClock(lambda: self._now, lambda: NOW + round(self._now * SECOND))
         self._planner = Planner(
@@ -177,9 +186,9 @@ def on_paper(snapshot: Snapshot) -> tuple[PlannedLevels, list[Position]]:
     [pool] = order_snapshot(snapshot)
     size = snapshot.policy.window
     jobs = {job.uid: job for job in snapshot.jobs}
-    heads = window_of([jobs[position.uid] for position in pool.positions], size)
+    heads = {job.uid for job in window_of([jobs[one.uid] for one in pool.positions], size, pool.apart)}
     plan = plan_snapshot_levels(pool, snapshot.jobs, size, steering_of(snapshot, pool.name))
-    return plan, list(pool.positions[:heads])
+    return plan, [position for position in pool.positions if position.uid in heads]
 
 
 def in_pairs(plan: SteeringPlan) -> list[tuple[str, int]]:
@@ -237,7 +246,9 @@ def some_job(dice: random.Random, number: int, queues: list[QueueState]) -> JobS
         scope=dice.choice(TEAMS),
         queue=dice.choice(queues).name,
         requested_class=dice.choice([None, "urgent", "approved"]),
-        gpu=dice.randint(1, 4),
+        gpu=dice.choice([1, 2, 3, 4, 999]),
+        flavorless=dice.choice([*[msgspec.UNSET] * 5, True]),
+        limited=dice.choice([*[msgspec.UNSET] * 5, True]),
         base=(base := dice.choice(BASES)),
         level=base + dice.choice([0, 0, 0, 3, 400, 999]),
         queue_time=NOW + dice.randrange(9) * SECOND,  # Kueue's are whole ones
@@ -393,11 +404,13 @@ def some_reserved_cluster(dice: random.Random, count: int, *, running: int) -> C
         ends_by=NOW + 3600 * SECOND,
     )
     least = 9 - running
-    # One that asks for more than the pool has fills a position of a decision, and none on paper.
-    most = 9 if count <= window else 8
     jobs = [
         msgspec.structs.replace(
-            some_job(dice, number, [queue]), demand={GPU: dice.choice([least, least, 8, most]) * CARD}
+            some_job(dice, number, [queue]),
+            demand={GPU: dice.choice([least, least, 8, 9]) * CARD},
+            # No frontend passes jobs of a strict queue by.
+            flavorless=msgspec.UNSET,
+            limited=msgspec.UNSET,
         )
         for number in range(count)
     ]
@@ -412,7 +425,7 @@ def test_the_levels_of_a_reserved_pool_on_paper_are_those_that_the_admitter_deci
     stood = cluster.levels()
     cluster.write((uid, BELOW_ALL) for uid in stood)
     [pool] = order_snapshot(cluster.snapshot())
-    admitter = LeadingAdmitter(cluster, pool.positions)
+    admitter = LeadingAdmitter(cluster, pool)
     admitter.turn()  # it remembers from here on that nobody was promised a start
     cluster.write(stood.items())
     paper, found = reserved_on_paper(cluster.snapshot())
@@ -457,7 +470,7 @@ def test_the_first_jobs_of_a_reserved_pool_get_a_level_although_they_stand_right
     [pool] = order_snapshot(cluster.snapshot())
     paper, _ = reserved_on_paper(cluster.snapshot())
     assert [uid for uid, _ in paper.writes] == [job.uid for job in jobs]
-    assert paper.writes == in_pairs(LeadingAdmitter(cluster, pool.positions).turn().steering)
+    assert paper.writes == in_pairs(LeadingAdmitter(cluster, pool).turn().steering)
 
 
 def test_who_passes_on_paper_stands_where_the_admitter_puts_it_a_reaction_later() -> None:
@@ -471,7 +484,7 @@ def test_who_passes_on_paper_stands_where_the_admitter_puts_it_a_reaction_later(
     [pool] = order_snapshot(cluster.snapshot())
     paper, found = reserved_on_paper(cluster.snapshot())
     assert (found.head, found.passing, found.aside) == (gang.uid, (small.uid,), (large.uid,))
-    admitter = LeadingAdmitter(cluster, pool.positions)
+    admitter = LeadingAdmitter(cluster, pool)
     for after in (0, 0.1, 10):
         cluster.write(in_pairs(admitter.turn(after=after).steering))
     order = [small.uid, gang.uid, waits.uid, large.uid]

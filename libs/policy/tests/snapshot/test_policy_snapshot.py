@@ -171,20 +171,23 @@ def test_the_writes_are_those_of_the_planner(snapshot: Snapshot) -> None:
             )
             for position in ordered.positions
         ]
-        queues = [by_uid[position.uid].queue for position in ordered.positions]
-        front = next(
+        # Of each queue, jobs that can start and others.
+        queues = [(by_uid[one.uid].queue, one.uid in ordered.apart) for one in ordered.positions]
+        end = next(
             (
                 at + 1
                 for at, queue in enumerate(queues)
-                if queues[: at + 1].count(queue) == window and queue in queues[at + 1 :]
+                if not queue[1] and queues[: at + 1].count(queue) == window and queue in queues[at + 1 :]
             ),
             len(queues),
         )
-        expected = plan_levels(labelled[:front], labelled[front:], PLAIN_BAND)
+        inside = [at for at, queue in enumerate(queues[:end]) if queues[:at].count(queue) < window]
+        front = [labelled[at] for at in inside]
+        expected = plan_levels(front, [job for job in labelled if job not in front], PLAIN_BAND)
         found = plan_snapshot_levels(ordered, snapshot.jobs, window)
         assert found.writes == expected.writes
         after = {job.uid: (-found.levels[job.uid], job.tie) for job in labelled}
-        assert sorted(after, key=after.__getitem__)[:front] == [job.uid for job in labelled[:front]]
+        assert sorted(after, key=after.__getitem__)[: len(front)] == [job.uid for job in front]
 
 
 def waiting(uid: str, **changes: object) -> SnapshotJob:
@@ -216,9 +219,28 @@ def test_each_frontend_is_steered_by_itself() -> None:
 
 def test_the_window_ends_where_a_queue_has_more_waiting_than_are_labelled() -> None:
     jobs = [waiting(f"j{number}", queue="q" if number % 2 else "p") for number in range(10)]
-    assert window_of(jobs, 2) == 3
-    assert window_of(jobs, 5) == 10
-    assert window_of([], 2) == 0
+    assert window_of(jobs, 2) == jobs[:3]
+    assert window_of(jobs, 5) == jobs
+    assert window_of([], 2) == []
+
+
+def test_jobs_that_cannot_start_fill_no_window_on_paper_and_whom_no_flavor_takes_gets_no_level() -> None:
+    """As services have it: others than these are labelled in their stead, and of each queue as many of these beside."""
+    large = [waiting(f"l{number}", demand={"cpu": 99}, queue_time=9) for number in range(4)]
+    stuck = waiting("stuck", flavorless=True, submitted=1, queue_time=9)
+    others = [waiting(f"j{number}", submitted=2, queue_time=9 - number) for number in range(4)]
+    snapshot = Snapshot(
+        now=SECOND,
+        policy=PolicyDocument(),
+        pools=[SnapshotPool(name="east", capacity={"cpu": 10})],
+        tenants=[SnapshotTenant(name="ada")],
+        jobs=[*large, stuck, *others],
+    )
+    [pool] = order_snapshot(snapshot)
+    ordered = [next(job for job in snapshot.jobs if job.uid == one.uid) for one in pool.positions]
+    assert [job.uid for job in window_of(ordered, 2, pool.apart)] == ["l0", "l1", "j0", "j1"]
+    levels = plan_snapshot_levels(pool, snapshot.jobs, 2).levels
+    assert {uid for uid, level in levels.items() if level} == {"l0", "l1", "j0", "j1"}
 
 
 def in_bands(*queues: SnapshotQueue, values: dict[str, int] | None = None, **policy: object) -> Snapshot:

@@ -147,6 +147,7 @@ class JobChecks:
                 for job in jobs
             ],
             [job.flavorless for job in jobs],
+            [job.limited for job in jobs],
         )
         read = list(map(SnapshotJob, *columns))
         for number, job in enumerate(jobs):

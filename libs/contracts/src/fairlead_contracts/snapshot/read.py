@@ -19,7 +19,7 @@ Quantities are integers, decimals or Kubernetes strings; times are Unix seconds 
 job's. A tenant's weight, pool and parent count before those that the policy gives it. Beside the format above, a job may
 say its `pool` (for a tenant with jobs in several), its `cluster` (where one frontend runs on several), its `uid` (where
 that is not its id), a granted `priority_override` (a number in place of its class's weight), and that it is `flavorless`
-(none of its queue's flavors takes it). Of its pods it may say
+(none of its queue's flavors takes it) or `limited` (a limit of its user's is reached). Of its pods it may say
 `annotations` (HAMi's) and in `gang` a `selector`, `tolerations`, a `zone_key`, or several kinds of pods as `shapes`. A node may
 say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards` HAMi's `annotations` and those of its `pods`.
 A pool may say its `quota`, where the cards of its nodes make its capacity another.

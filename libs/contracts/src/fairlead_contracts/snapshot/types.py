@@ -181,6 +181,7 @@ class WrittenJob(Strict, frozen=True, kw_only=True, gc=False, rename={"job_class
     runtime_limit: object = None
     annotations: dict[str, str] | None = None
     flavorless: bool = False
+    limited: bool = False
 
 
 class WrittenSnapshot[Job](Strict, frozen=True, kw_only=True):
@@ -372,6 +373,8 @@ class SnapshotJob(msgspec.Struct, frozen=True, gc=False):
     """A number in place of its class's weight, as granted."""
     flavorless: bool = False
     """Whether its frontend said that none of its queue's flavors takes it, whatever quota is free."""
+    limited: bool = False
+    """Whether its frontend said that a limit of its user's or account's is reached, whatever is free."""
     pods: int = 1
     gang: SnapshotGang | None = None
     """Word on the job's pods; None where it says no more than their number."""

@@ -84,7 +84,8 @@ def _job(job: SnapshotJob, expected: str | None) -> dict[str, object]:
     plain |= _time("queue_time", job.queue_time)
     plain |= _optional("priority_override", job.priority_override, None)
     plain |= _optional("level", job.level, SnapshotJob.DEFAULT_LEVEL)
-    plain |= _optional("flavorless", job.flavorless, False)  # noqa: FBT003 # its default
+    for name in ("flavorless", "limited"):
+        plain |= _optional(name, getattr(job, name), False)  # noqa: FBT003 # its default
     if job.runtime_limit is not None:
         plain["runtime_limit"] = to_seconds(job.runtime_limit)
     return plain

@@ -61,7 +61,7 @@ class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):
     counts: bool = True
     """Whether it counts as one that can start; one that can't be labelled now does not."""
     apart: bool = False
-    """Whether the job takes no position of its queue's first ones: those that no flavor takes are known beside them."""
+    """Whether the job cannot start: then it takes no position of its queue's first ones, and is known beside them."""
 
 
 class Window[J](msgspec.Struct, frozen=True):
@@ -81,6 +81,8 @@ def take_window[J, Q: Hashable](
     and they stand unlabelled, behind everything labelled. So the window ends with the position that fills the first queue
     which has more waiting: no job is labelled in front of one that the order puts before it.
 
+    Of the jobs that cannot start the first `most` of each queue are taken where their turn is, and never count.
+
     A job that no single end makes room for cannot start soon, but where a frontend fills gaps those behind it can: it
     is labelled, so that they stay behind it, and does not count.
 
@@ -94,18 +96,21 @@ def take_window[J, Q: Hashable](
     """
     taken: list[J] = []
     seen = dict.fromkeys(waiting, 0)
-    counted = Counter[Q]()
+    counted, beside = Counter[Q](), Counter[Q]()
     together: dict[str, int] = {}
     for one in candidates:
         queue = one.queue
+        if one.apart:
+            beside[queue] += 1
+            if one.job is not None and beside[queue] <= window_size.most:
+                taken.append(one.job)
+            continue
         if one.job is not None:
             taken.append(one.job)
             if one.counts and (not window_size.room or _fits(one.demand, window_size.room)):
                 counted[queue] += 1
                 for resource, amount in one.demand.items():
                     together[resource] = together.get(resource, 0) + amount
-        if one.apart:
-            continue
         seen[queue] += 1
         more = waiting[queue] > seen[queue]
         enough = counted.total() if window_size.across_queues else counted[queue]

@@ -257,7 +257,8 @@ def _waiting(
         level=job.level,
         runtime_limit=job.run_limit,
         priority_override=rulebook.override_of(job, job.priority_override, one.tenant),
-        flavorless=job.passed_by,
+        flavorless=bool(job.flavorless),
+        limited=bool(job.limited),
         pods=sum(shape.pods for shape in job.shapes) or job.pods,
         gang=stated_gang(job.shapes),
     )

@@ -127,10 +127,12 @@ def plan_snapshot_levels(
             withheld[where] = how.why_none
             continue
         able = [job for job in ordered if job.uid not in last] if last else ordered
-        count = window_of(able, window)
-        behind = able[count:] + [job for job in ordered if job.uid in last] if last else able[count:]
+        heads = window_of(able, window, pool.apart)
+        inside = {job.uid for job in heads}
+        behind = [job for job in able if job.uid not in inside]
+        behind += [job for job in ordered if job.uid in last]
         ties = _PaperTies(how.able)
-        queued = _OnPaper(able[:count], behind, levels, ties)
+        queued = _OnPaper(heads, behind, levels, ties)
         plan = plan_class_bands(how.class_bands, queued, how.able.values(), reserved=reserved)
         writes += [(change.uid, change.level) for change in plan.changes]
         dropped += plan.dropped
@@ -182,7 +184,8 @@ class _OnPaper:
     def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
         """See `FrontendQueue`."""
         del most
-        return (self._ties.labelled(job) for job in self._behind if class_band.takes(job.job_class))
+        able = (job for job in self._behind if not job.flavorless)
+        return (self._ties.labelled(job) for job in able if class_band.takes(job.job_class))
 
     def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
         """See `FrontendQueue`."""
@@ -203,8 +206,15 @@ class _OnPaper:
         return self._levels[uid]
 
 
-def window_of(ordered: Sequence[SnapshotJob], size: int) -> int:
-    """The number of these jobs, all of one frontend, that are labelled: see `take_window`."""
-    waiting = Counter(job.queue for job in ordered)
-    candidates = (Candidate(job.queue, job) for job in ordered)
-    return len(take_window(candidates, waiting, WindowSize.whole(size)).jobs)
+def window_of(ordered: Sequence[SnapshotJob], size: int, apart: Collection[str] = ()) -> list[SnapshotJob]:
+    """The jobs that are labelled: see `take_window`. A level would have the frontend try in vain whom no flavor takes.
+
+    Args:
+        ordered: the jobs of one frontend, in order.
+        size: number of jobs at the head of each queue that are labelled.
+        apart: uids of the jobs that cannot start.
+    """
+    waiting = Counter(job.queue for job in ordered if job.uid not in apart)
+    candidates = (Candidate(job.queue, job, apart=job.uid in apart) for job in ordered)
+    window = take_window(candidates, waiting, WindowSize.whole(size))
+    return [job for job in window.jobs if not job.flavorless]

@@ -124,8 +124,8 @@ def _apart(
     judged, most = waiting[pool.name], pool.capacity
     if pool.quota is not None:
         judged, most = asking[pool.name], with_open_cards(pool.quota)
-    flavorless = np.array([job.flavorless for job in judged], np.bool_)
-    return flavorless | _are_beyond([job.demand for job in judged], most)
+    passed_by = np.array([job.flavorless or job.limited for job in judged], np.bool_)
+    return passed_by | _are_beyond([job.demand for job in judged], most)
 
 
 def _are_beyond(demands: Sequence[Mapping[str, int]], quota: Mapping[str, int]) -> Flags:

@@ -92,11 +92,15 @@ def reserve_snapshot(
         order=[one for one in waiting if one.uid not in unplaceable],
         ahead=lambda _: frozenset(),
     )
-    return _reserved(scene, waiting, tuple(unplaceable), snapshot.policy.window)
+    return _reserved(scene, waiting, tuple(unplaceable), snapshot.policy.window, pool.apart)
 
 
 def _reserved(
-    scene: ReserveInputs, waiting: Sequence[Waiting], unplaceable: tuple[str, ...], window: int
+    scene: ReserveInputs,
+    waiting: Sequence[Waiting],
+    unplaceable: tuple[str, ...],
+    window: int,
+    apart: Collection[str],
 ) -> PaperReservation:
     """The reservation of all waiting jobs; the scene holds those that may ever start."""
     first = reserve(scene, ReservationState())
@@ -116,7 +120,7 @@ def _reserved(
     if behind:
         # The frontend keeps classes apart: whatever levels are written, it comes to these first.
         return msgspec.structs.replace(told, behind=behind, why_none=NoReservation.NOT_IN_PLACE)
-    return _with_promise(told, head, scene, window)
+    return _with_promise(told, head, scene, window, apart)
 
 
 def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> OrderedPool:
@@ -139,7 +143,7 @@ def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> Orde
 
 
 def _with_promise(
-    told: PaperReservation, head: Waiting, scene: ReserveInputs, window: int
+    told: PaperReservation, head: Waiting, scene: ReserveInputs, window: int, apart: Collection[str]
 ) -> PaperReservation:
     """The reservation with the head's start and those that pass it, once all before it have started."""
     started = set(told.starting)
@@ -149,7 +153,9 @@ def _with_promise(
         if one.uid in started
     ]
     # A running Fairlead knows no more of the queue.
-    known = [one for one in scene.order if one.uid not in started][:window]
+    known = [one for one in scene.order if one.uid not in started]
+    able = {one.uid for one in [one for one in known if one.uid not in apart][:window]}
+    known = [one for one in known if one.uid in able or one.uid in apart]
     if head not in known:
         return PaperReservation(
             why_not=f"the first {window} jobs of its queue, as many as `window` says, ask for more than it has"
