@@ -47,7 +47,7 @@ class ClusterView:
         self._workloads: dict[Key, Known] = {}
         self._queues: dict[str, QueueFacts] = {}
         self._cohorts: dict[str, CohortFacts] = {}
-        self._around = LookupTables()
+        self._around = LookupTables(workloads=self._workloads)
         self._noting = WorkloadContext(self._around)
         self._cards = CardBook()
         self._looked_up: dict[Key, frozenset[Dependency]] = {}
@@ -70,6 +70,7 @@ class ClusterView:
         """Takes a Workload in as it is now; None: it is gone."""
         _put(self._workloads, key, facts)
         self._to_translate[key] = None
+        self._retranslate_readers(Dependency("workload", "", key))
 
     def local_queue(self, key: Key, facts: LocalQueueFacts | None) -> None:
         """Takes in a LocalQueue; None where it is gone."""

@@ -10,7 +10,7 @@ from fairlead_kube.kinds.queues import LocalQueue
 from fairlead_kube.kinds.workloads import PriorityClass
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.quota import Forest, QueueFacts
-from fairlead_watcher.objects.workload_facts import OwnerFacts
+from fairlead_watcher.objects.workload_facts import Known, OwnerFacts, WorkloadFacts
 
 type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
 type Labels = dict[str, str]
@@ -21,7 +21,7 @@ type OwnerKind = str
 class Dependency(NamedTuple):
     """An object that a translation depends on, there or not."""
 
-    kind: Literal["local queue", "queue", "class", "owner", "namespace", "lever"]
+    kind: Literal["local queue", "queue", "class", "owner", "namespace", "workload", "lever"]
     of: str
     """The kind of a class or owner; empty otherwise."""
     key: Key
@@ -104,6 +104,7 @@ class LookupTables(msgspec.Struct, kw_only=True):
     owners: dict[tuple[OwnerKind, Key], OwnerFacts] = {}
     namespaces: dict[str, Labels] = {}
     """Labels of namespaces, by the namespace's name."""
+    workloads: Mapping[Key, Known] = {}
     reads_boosts: bool = True
 
 
@@ -145,6 +146,13 @@ class WorkloadContext:
         """The labels of a namespace; None for one that is not known."""
         self._looked_up.add(Dependency("namespace", "", Key("", name)))
         return self._known.namespaces.get(name)
+
+    def running(self, namespace: str, name: str) -> WorkloadFacts | None:
+        """Another Workload; None where it holds no quota now."""
+        key = Key(namespace, name)
+        self._looked_up.add(Dependency("workload", "", key))
+        found = self._known.workloads.get(key)
+        return found if isinstance(found, WorkloadFacts) and found.run and not found.end else None
 
     def reads_boosts(self) -> bool:
         """Whether Kueue reads boosts at all."""

@@ -39,6 +39,8 @@ EVICTED_BY_CHECK = "AdmissionCheck"
 _BACK_OF_THE_LINE = ("PodsReadyTimeout", EVICTED_BY_CHECK)
 """Evictions after which Kueue orders by the eviction's time (`GetQueueOrderTimestamp`, pkg/workload), with its
 default `requeuingStrategy.timestamp: Eviction`."""
+REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+"""Annotation with the key of the slice that a new slice of an elastic job replaces."""
 _OUTCOMES = {
     "Failed": Outcome.FAILED,
     "OutOfSync": Outcome.CANCELLED,
@@ -113,6 +115,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     class_name: str = ""
     demand: dict[str, int] = {}
     """Demand of the whole Workload in base units, without the resource `pods`."""
+    replaces: str = ""
+    """The Workload of the namespace whose place it takes once it is admitted: the slice of an elastic job (KEP-77) that runs."""
     pods: int = 0
     shapes: list[JobShape] = []
     """The demand of each kind of its pods while it waits; once it holds quota, of cards alone; see `shapes_of`."""
@@ -184,6 +188,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         class_kind=reference.kind if reference else "",
         class_name=reference.name if reference else "",
         demand=demand.amounts,
+        replaces="" if run or end else (metadata.annotation(REPLACES) or "").rpartition("/")[2],
         pods=pod_count(workload),
         shapes=_shapes(workload, demand.amounts, holds=run is not None, ended=end is not None),
         equivalence="" if run or end else equivalence(workload),

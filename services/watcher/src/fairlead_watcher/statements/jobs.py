@@ -36,7 +36,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
     """The job that a Workload is."""
     queue = _queue(facts, around)
     view = around.queue(queue) if queue else None
-    demand = _demand(facts, view)
+    demand = _demand(facts, view, around)
     hold = None if facts.run or facts.end else hold_on(facts, demand, around, now)
     owner = _owner_words(facts, around)
     words = merged((facts.own, facts.template, owner))
@@ -99,8 +99,19 @@ def _queue(facts: WorkloadFacts, around: WorkloadContext) -> str:
     return local_queue.queue if local_queue else ""
 
 
-def _demand(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, int]:
-    """The demand. Pods count only where the queue has quota for them, as in Kueue."""
+def _demand(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> dict[str, int]:
+    """The demand; of an elastic job's new slice, what it asks for beside the one that it replaces."""
+    replaced = around.running(facts.namespace, facts.replaces) if facts.replaces else None
+    if replaced is None:
+        return _counted_demand(facts, queue)
+    held = _counted_demand(replaced, queue)
+    return {
+        name: max(0, amount - held.get(name, 0)) for name, amount in _counted_demand(facts, queue).items()
+    }
+
+
+def _counted_demand(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, int]:
+    """The demand of a whole Workload. Pods count only where the queue has quota for them, as in Kueue."""
     if queue is None or PODS not in queue.most or not facts.pods:
         return facts.demand
     return facts.demand | {PODS: min(facts.pods * base_units(PODS), MAX_QUANTITY)}
