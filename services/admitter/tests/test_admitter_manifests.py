@@ -219,7 +219,7 @@ def test_what_cannot_be_an_object_is_refused_by_its_field(name: str) -> None:
     ("resource", "amount", "near"),
     [
         ("cpu", 32, "33 or 30"),
-        ("cpu", 1, "3"),
+        ("cpu", 1, "1002m or 999m"),
         ("memory", 100 * 2**30, "102Gi or 99Gi"),
         ("memory", 100, "102 or 99"),
         ("nvidia.com/gpu", 8, "9 or 6"),

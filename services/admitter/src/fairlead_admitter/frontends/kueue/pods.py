@@ -92,15 +92,15 @@ def _share(resource: str, amount: int, pods: int) -> int:
         )
     unit = 1 if native else base_units(resource)
     if amount % (unit * pods):
-        near = " or ".join(_near(resource, amount, pods))
+        near = " or ".join(_near(resource, amount, pods, unit))
         evenly = f"divide evenly by {pods} pods" if pods > 1 else "be whole"
         raise FieldError(field, found, f"must {evenly}, e.g. {near}")
     return amount // pods
 
 
-def _near(resource: str, amount: int, pods: int) -> list[str]:
-    """The nearest amounts that divide, the larger one first, in units that people write: whole ones, Gi, Mi."""
-    units = (base_units(resource),) if base_units(resource) > 1 else (2**30, 2**20, 1)
+def _near(resource: str, amount: int, pods: int, least: int) -> list[str]:
+    """The nearest amounts that divide, the larger one first, in units that people write: whole ones, Gi, Mi, else the least."""
+    units = (base_units(resource), least) if base_units(resource) > 1 else (2**30, 2**20, least)
     step = pods * next((unit for unit in units if unit * pods <= amount), units[-1])
     below = amount // step * step
     return [format_quantity(resource, near) for near in (below + step, below) if near]
