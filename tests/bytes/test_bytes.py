@@ -3,7 +3,8 @@
 What is recorded are digests, one of each case and kind: a change of any byte is seen, and has to be meant. By hand:
 
     python tests/bytes/test_bytes.py check               what differs from what is recorded (`make bytes`)
-    python tests/bytes/test_bytes.py record              record anew, after a rule was changed on purpose
+    python tests/bytes/test_bytes.py record              record anew, after a rule was changed on purpose; where orders
+                                                         are others, raise `ORDER_RULES`
     python tests/bytes/test_bytes.py show CASE [KIND]    the bytes themselves
     python tests/bytes/test_bytes.py diff COMMIT CASE    how they differ from those of another commit
 """

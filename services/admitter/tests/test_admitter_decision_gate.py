@@ -95,9 +95,12 @@ def test_an_owner_that_may_not_speak_unsettles_the_pool(
     assert found.doubt is doubt
 
 
-def test_decisions_of_two_capacities_are_not_merged() -> None:
+@pytest.mark.parametrize("other", [{"capacity": {"cpu": 1}}, {"rules": 1}], ids=["capacity", "rules"])
+def test_decisions_of_two_capacities_or_of_two_releases_rules_are_not_merged(
+    other: dict[str, object],
+) -> None:
     gate = two_shards()
-    gate.accept(a_decision(shard=1, owner="b", turn=2, basis=a_basis(capacity={"cpu": 1})))
+    gate.accept(a_decision(shard=1, owner="b", turn=2, basis=a_basis(**other)))
     found = settled(gate, *BOTH)
     assert isinstance(found, Unsettled)
     assert found.doubt is Doubt.MIXED_BASIS

@@ -8,6 +8,7 @@ from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.state import JobState, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
+from fairlead_policy.rules.pool_rules import ORDER_RULES
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, DecisionStamp, decide, same, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
@@ -107,6 +108,8 @@ def test_a_decision_carries_its_stamp_and_the_revision_of_each_cluster() -> None
     )
     found = DECISION.decode(write(decide(a_single_shard(a_job()), 0, NOW), stamp))
     assert (found.owner, found.epoch, found.turn, found.revision) == ("s1", 5, 6, {"c1": 42, "c2": 42})
+    assert found.basis is not None
+    assert found.basis.rules == ORDER_RULES, "who reads it tells the rules of two releases apart"
 
 
 def test_keys_that_rise_with_the_clock_are_no_difference_but_positions_are() -> None:

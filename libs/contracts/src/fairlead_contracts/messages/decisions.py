@@ -153,6 +153,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The resources that are used up (H-DRF), sorted: keys of two such sets do not compare either."""
     past: int = 0
     """The tick that past use was decayed to; 0 where it does not count."""
+    rules: int = 0
+    """The number of the rules that orders are made by; 0 from releases that state none. Two releases may have two."""
 
 
 class TenantShare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -20,6 +20,10 @@ LARGEST = 2**62
 """Largest use that counts, in base units, four times what one job may ask for. A use beyond it is flagged as
 an infinite share: it sorts last instead of overflowing 64 bits, in memory or on the wire."""
 
+ORDER_RULES = 1
+"""The number of the rules that orders are made by. Who changes a rule, so that the same facts have another order, raises it:
+while releases of two numbers run side by side, their decisions are not merged."""
+
 type ClassMode = Literal["strict", "additive", "multiplicative"]
 
 _COMFORTABLE = 10**300

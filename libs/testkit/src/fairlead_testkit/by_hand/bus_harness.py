@@ -34,6 +34,7 @@ from fairlead_contracts.topology import MEMBERS, SUBMIT, submit_durable, topolog
 from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue
+from fairlead_policy.rules.pool_rules import ORDER_RULES
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_facts import StatedFacts
 from fairlead_runtime.lifecycle import Lifecycle
@@ -206,7 +207,8 @@ class BusHarness:
     def merged(self, shards: Sequence[Decision], pool: str = "c1/gpu") -> bytes | None:
         """The order that these decisions, one of each shard, merge into."""
         expected = self._from_scratch(pool)
-        basis = Basis(policy=self.revision, capacity=dict(expected.rules.capacity))
+        capacity = dict(expected.rules.capacity)
+        basis = Basis(policy=self.revision, capacity=capacity, rules=ORDER_RULES)
         if len(shards) != self.document.shards or any(decision.basis != basis for decision in shards):
             return None
         parts: dict[JobQueue, list[list[Position]]] = {}

@@ -51,7 +51,8 @@ class Doubt(enum.StrEnum):
     OTHER_POLICY = "other-policy"
     """A shard was decided from another revision of the policy than the one known here."""
     MIXED_BASIS = "mixed-basis"
-    """The decisions of two shards were made from different capacities: their keys don't compare."""
+    """The decisions of two shards were made from different capacities, or by the rules of two releases: their keys
+    don't compare."""
     NO_POLICY = "no-policy"
     """The policy here is missing or invalid: there is none to merge by."""
     NO_BAND = "no-band"

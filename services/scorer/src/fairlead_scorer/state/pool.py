@@ -16,7 +16,7 @@ from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
-from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.rules.pool_rules import ORDER_RULES, PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import PoolShape
 from fairlead_policy.usage.past import RunKey
@@ -81,6 +81,7 @@ class ScoredPool:
             capacity=self.shape.capacity,
             saturated=sorted(self._rules.saturated),
             past=0 if self.past is None else self.past[shard].now,
+            rules=ORDER_RULES,
         )
 
     @property
