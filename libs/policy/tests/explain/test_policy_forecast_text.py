@@ -262,6 +262,14 @@ def test_jobs_that_can_never_start_take_no_turn(parents: dict[str, str]) -> None
     assert "The jobs before it start first: after that, 2 gpu have to be given back" in text
 
 
+def test_own_jobs_that_can_never_start_are_not_among_those_that_a_share_is_told_of() -> None:
+    monster, soon, late = (
+        a_job(uid, "ada", age=age) for uid, age in (("monster", 3), ("soon", 2), ("late", 1))
+    )
+    text = words(rules(), {"ada": 30}, "late", set_apart(monster), soon, late)
+    assert "gpu: 30 running and 1 for 1 job of its own before it are" in text
+
+
 def test_in_a_tree_the_level_is_told_at_which_it_loses() -> None:
     tree = rules(
         weights=EVEN | {"org": Fraction(2), "cyd": Fraction(1)}, parents={"ada": "org", "bob": "org"}

@@ -46,7 +46,7 @@ class ShareBreakdown(msgspec.Struct, frozen=True, kw_only=True):
     past: Quantities = {}
     """Decayed past use."""
     before: Quantities = {}
-    """Amounts that the tenant's own jobs before this one ask for."""
+    """Amounts that the tenant's own jobs before this one ask for, those that can start."""
     jobs: int = 0
     """Number of the jobs in `before`."""
     shares: dict[str, float] = {}

@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
 
 import msgspec
+import numpy as np
 
 from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Promoted, ShareBreakdown
 from fairlead_policy.exact.ranking import nearest_float
+from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.merging import sort_key
@@ -184,7 +186,8 @@ def share_breakdown_of(
     for tenant_queue in tenant_queues:
         running.update(tenant_queue.use)
         remembered.update(tenant_queue.past)
-    before = _asked(sequence, at, rules)
+    jobs = sequence.first_columns(at)
+    before = _asked(jobs, rules)
     weight, entitled = rules.weight_of(sequence.top), rules.entitlement_of(sequence.top)
     parts = {
         name: (running[name] + remembered[name] + before[name]) * unit / entitled
@@ -201,15 +204,15 @@ def share_breakdown_of(
         ),
         past=_held(remembered),
         before=_held(before),
-        jobs=at,
+        jobs=at - int(np.isin(jobs.queue, sequence.measure.queues.apart).sum()),
         shares={name: nearest_float(part) for name, part in sorted(parts.items()) if part},
     )
 
 
-def _asked(sequence: ServiceOrder, ahead: int, rules: PoolRules) -> Counter[str]:
-    """The sum that the first jobs ask for, of each resource that counts."""
+def _asked(jobs: JobColumns, rules: PoolRules) -> Counter[str]:
+    """The sum that jobs ask for, of each resource that counts."""
     # Sums of Python's integers: 64 bits may not hold them.
-    sums = [sum(column.tolist()) for column in sequence.first_columns(ahead).demand]
+    sums = [sum(column.tolist()) for column in jobs.demand]
     return Counter(dict(zip(rules.resources, sums, strict=True)))
 
 
