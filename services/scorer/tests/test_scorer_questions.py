@@ -447,7 +447,7 @@ def asking(name: str, mebibytes: int) -> JobState:
 
 
 async def state_cards_and_who_asks_for_them(harness: BusHarness) -> None:
-    """Two cards of 24 GiB, half of each held; a node whose register is corrupt; and four jobs."""
+    """Two cards of 24 GiB, half of each held; and four jobs."""
     cards = [
         CardState(uuid=f"GPU-{held}", count=10, memory=24576, cores=100, used_count=1, used_memory=held)
         for held in (12000, 12576)
@@ -455,7 +455,7 @@ async def state_cards_and_who_asks_for_them(harness: BusHarness) -> None:
     await harness.state(
         a_pool(capacity=a_pool().capacity | {MEMORY: 10**9}),
         a_node(name="n1", cards=cards),
-        a_node(name="n2", allocatable={"cpu": 64_000}, cards_refused="node n2: not a list of cards"),
+        a_node(name="n2", allocatable={"cpu": 64_000}),
         asking("huge", 32_000),
         asking("crowded", 20_480),
         asking("small", 8000),
@@ -472,19 +472,18 @@ async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_
     huge, crowded, small, broke = [
         (await explain(harness, name))[0] for name in ("huge", "crowded", "small", "broke")
     ]
-    unread = "Not counted: the cards of n2, whose register cannot be read."
     why = (
         "main: a vGPU asks for 32000 MiB of card memory, more than any card has (24576 MiB). "
         "All 2 cards are short of memory."
     )
     nowhere = "The nodes of cluster c1 cannot hold it, even if nothing else ran."
-    assert huge.never == [f"{nowhere} {why}", unread]
+    assert huge.never == [f"{nowhere} {why}"]
     why = (
         "main: 24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB. "
         "All 2 cards are short of memory."
     )
     not_now = "The cards of cluster c1 have no room for it now, as HAMi gave them away."
-    assert crowded.no_room == [f"{not_now} {why}", unread]
+    assert crowded.no_room == [f"{not_now} {why}"]
     short = Shortfall(
         answer="no-room", term="card-memory", wanted=20480, most=12576, total=24576, unit="MiB", who="main"
     )

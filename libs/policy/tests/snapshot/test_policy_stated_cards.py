@@ -116,12 +116,16 @@ def test_what_is_not_known_of_cards_is_nobodys_fault() -> None:
         "a node that HAMi does not serve"
     )
     unreadable = msgspec.structs.replace(plain, cards_refused="?")
-    assert StatedNodes().outgrown(whole, [node("n1", card("a")), unreadable]) != (), (
-        "HAMi has no card of it either"
+    for asked in (whole, wide):
+        assert StatedNodes().outgrown(asked, [node("n1", card("a")), unreadable]) == (), (
+            "a HAMi that is newer than we are may give its cards away, as doctor and gate have it"
+        )
+    full = node("n1", card("a", 24576, 24576))
+    assert StatedNodes().crowded_out(wide, [full]) != ()
+    assert StatedNodes().crowded_out(wide, [full, unreadable]) == ()
+    assert StatedNodes().outgrown(a_job(gpu=0, demand={"cpu": 99_000}), [unreadable]) != (), (
+        "it asks for no card"
     )
-    assert (
-        StatedNodes().outgrown(whole, [unreadable, msgspec.structs.replace(unreadable, name="n2")]) == ()
-    ), "a HAMi that is newer than we are"
 
 
 def test_an_ask_that_hami_refuses_never_runs_and_harms_nobody() -> None:

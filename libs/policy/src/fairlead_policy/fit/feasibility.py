@@ -3,14 +3,14 @@
 Services know what nodes have and what HAMi's pods hold of their cards, not what pods use of all else, nor taints that
 are tolerated or required affinity. So only what cannot be is told: all that is not known is taken as if it stood in
 nobody's way, which can hide a job that does not fit and never makes one of a job that does. It is a word on the nodes
-of now: an autoscaler may add larger ones. Cards whose register cannot be read are left out, and whoever tells of it names
-their nodes.
+of now: an autoscaler may add larger ones. Where a node's register of cards cannot be read, nothing is proven of jobs that
+ask for cards: a HAMi that is newer than we are may give them away.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU, VGPUS
+from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU
 from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_contracts.messages.state import JobShape, JobState, NodeState
 from fairlead_policy.fit.card_table import CardTable
@@ -104,15 +104,13 @@ class _Translated:
 
     def __init__(self, stated: NodeState) -> None:
         self.stated = stated
-        has = dict(stated.allocatable)
-        if stated.cards_refused:  # HAMi's tokens: they tell of no card, and of several for one card
-            has.pop(VGPUS, None)
         self.held = FitNode(
             name=stated.name,
-            free=has,
-            allocatable=has,
+            free=stated.allocatable,
+            allocatable=stated.allocatable,
             labels=stated.labels,
             cards=tuple(stated.cards),
+            cards_unread=bool(stated.cards_refused),
         )
         self.empty = self.held.emptied()
 
@@ -120,14 +118,11 @@ class _Translated:
 def _asks_for_unknown_cards(shapes: Iterable[JobShape], nodes: Sequence[NodeState]) -> bool:
     """Whether pods ask for cards of which nothing is known.
 
-    Nodes whose register cannot be read tell of none, and older watchers of no node's; these state parts summed up over
-    containers, too.
+    Older watchers tell of no node's, and state parts summed up over containers.
     """
-    asking = [ask for shape in shapes for ask in (shape.card_asks or [shape.demand])]
-    parts = any(ask.get(name) for ask in asking for name in PER_VGPU)
     if not any(node.cards for node in nodes):
-        refused = any(node.cards_refused for node in nodes)
-        return parts or (refused and any(ask.get(VGPUS) for ask in asking))
+        asking = [ask for shape in shapes for ask in (shape.card_asks or [shape.demand])]
+        return any(ask.get(name) for ask in asking for name in PER_VGPU)
     return any(not shape.card_asks and any(map(shape.demand.get, PER_VGPU)) for shape in shapes)
 
 

@@ -6,16 +6,14 @@ it, and without quota it does not matter what is free.
 Reasons travel as numbers, too (term, value, unit, who); what has no number is told in words alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fairlead_contracts.messages.questions import Shortfall
-from fairlead_contracts.messages.state import JobState, NodeState, Phase
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.fit.unschedulable import (
-    CardRefusals,
     CardShort,
     GangShort,
-    NoCards,
     NodeShort,
     PodsShort,
     PoolFull,
@@ -31,8 +29,7 @@ _UNITS = {"memory": "MiB", "cores": "%"}
 """Units of what cards have."""
 _ALL_PODS = "the job's pods"
 _LISTED = 3
-"""Reasons told of one job, and nodes that a sentence names; the first are the plainest."""
-_OF_CARDS = (CardShort, CardRefusals, NoCards, TooFewCards)
+"""Reasons told of one job; the first are the plainest."""
 
 
 def shortfalls_of(answer: str, reasons: Iterable[UnschedulableReason]) -> list[Shortfall]:
@@ -102,32 +99,18 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
     nodes = [] if by_quota_alone else list(cache.facts.cluster(job.cluster).nodes.values())
     if reasons := sizes.outgrown(job, nodes):
         said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
-        return JobMisfit(never=_sentences(said, reasons, nodes), shortfalls=shortfalls_of("never", reasons))
+        return JobMisfit(
+            never=[f"{said} {all_in_words(reasons[:_LISTED])}"], shortfalls=shortfalls_of("never", reasons)
+        )
     if pool is not None and (short := list(_lacking(job, pool, cache))):
         return JobMisfit(no_quota=list(map(in_words, short)), shortfalls=shortfalls_of("no-quota", short))
     if reasons := sizes.crowded_out(job, nodes):
         said = f"The cards of cluster {job.cluster} have no room for it now, as HAMi gave them away."
         return JobMisfit(
-            no_room=_sentences(said, reasons, nodes), shortfalls=shortfalls_of("no-room", reasons)
+            no_room=[f"{said} {all_in_words(reasons[:_LISTED])}"],
+            shortfalls=shortfalls_of("no-room", reasons),
         )
     return FITS
-
-
-def _sentences(
-    beginning: str, reasons: Sequence[UnschedulableReason], nodes: Sequence[NodeState]
-) -> list[str]:
-    found = all_in_words(reasons[:_LISTED])
-    of_cards = any(isinstance(one, _OF_CARDS) for one in reasons)
-    return [f"{beginning} {found}", *(_unread(nodes) if of_cards else ())]
-
-
-def _unread(nodes: Sequence[NodeState]) -> Iterator[str]:
-    """A sentence on nodes whose cards neither HAMi nor we can count."""
-    refused = sorted(node.name for node in nodes if node.cards_refused)
-    if refused:
-        named = ", ".join(refused[:_LISTED])
-        more = f" and {len(refused) - _LISTED} nodes more" if len(refused) > _LISTED else ""
-        yield f"Not counted: the cards of {named}{more}, whose register cannot be read."
 
 
 def _lacking(job: JobState, pool: ScoredPool, cache: ClusterCache) -> Iterator[PoolFull]:
