@@ -206,6 +206,21 @@ def test_jobs_side_by_side_end_as_one_by_one(
         assert outcome(as_values({**AROUND, "jobs": found})) == side_by_side
 
 
+@pytest.mark.parametrize("different", [3, 4 * AT_ONCE])
+def test_demands_that_repeat_are_one_dict_and_those_that_hardly_do_end_alike(different: int) -> None:
+    found = [job | {"demand": {"cpu": at % different, "memory": 5}} for at, job in enumerate(many() * 60)]
+    for number, job in enumerate(found):
+        job["id"] = f"j{number}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlead_contracts.snapshot.demands._REMEMBERED", AT_ONCE)
+        read = as_json({**AROUND, "jobs": found})
+    assert isinstance(read, Snapshot)
+    cpus = [job.demand.get("cpu", 0) for job in read.jobs]
+    assert cpus == [1000 * (at % different) for at in range(len(found))]
+    few = len({id(job.demand) for job in read.jobs}) == different
+    assert few == (different < AT_ONCE)
+
+
 def test_jobs_that_all_say_what_few_say_end_alike() -> None:
     found = [
         job | {"uid": f"u:{number}", "queue_time": NOW, "level": number, "runtime_limit": number / 8}

@@ -56,8 +56,8 @@ class JobChecks:
         self._ids = JobIds(values)
         self._demands = DemandReader(resources, values)
         # Jobs are of few tenants, classes and queues: what was right once is right again, and one text for all of them.
-        self._places: dict[tuple[str, str | None], tuple[str, str]] = {}
-        """Tenant and pool, by what is said of them."""
+        self._places: dict[str | tuple[str, str], tuple[str, str]] = {}
+        """Tenant and pool, by what is said of them: most jobs say their tenant alone."""
         self._job_classes: dict[str | None, str] = {}
         self._frontends: dict[str | None, str] = {}
         self._named: dict[str | None, str] = {}
@@ -159,8 +159,8 @@ class JobChecks:
         """Tenants, pools, classes, clusters, frontends and queues of the jobs, see `_columns`."""
         places = self._once(
             self._places,
-            [(job.tenant, job.pool) for job in jobs],
-            lambda stated: (stated[0], self._place("jobs", at, *stated)),
+            [job.tenant if job.pool is None else (job.tenant, job.pool) for job in jobs],
+            lambda stated: self._tenant_and_pool(at, stated),
         )
         classes = self._once(
             self._job_classes, [job.job_class for job in jobs], lambda one: self._class("jobs", at, one)
@@ -179,6 +179,10 @@ class JobChecks:
             self._named, [job.queue for job in jobs], lambda one: self._values.named("jobs", at, "queue", one)
         )
         return *zip(*places, strict=True), classes, clusters, frontends, queues
+
+    def _tenant_and_pool(self, at: int, stated: str | tuple[str, str]) -> tuple[str, str]:
+        tenant, pool = (stated, None) if isinstance(stated, str) else stated
+        return tenant, self._place("jobs", at, tenant, pool)
 
     def _submitted(self, at: int, found: Sequence[object]) -> list[Micros]:
         if None in found:

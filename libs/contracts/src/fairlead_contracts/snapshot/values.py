@@ -1,7 +1,7 @@
 """Single values of a snapshot: read into base units, and what is wrong with them told by their place in the file."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 
@@ -120,20 +120,13 @@ class SnapshotValues:
             amounts = {}
         return amounts if len(amounts) == len(found) else self._amounts_one_by_one(place, found)
 
-    def columns_of_amounts(
-        self, resources: Iterable[str], rows: Iterable[Iterable[object]]
-    ) -> list[list[int]]:
-        """Quantities in base units, resource by resource: as many of each as there are rows.
-
-        Args:
-            resources: the resources that each row states amounts of.
-            rows: amounts in the order of the resources.
+    def column_of_amounts(self, resource: str, column: Sequence[object]) -> list[int]:
+        """Quantities of one resource in base units, side by side.
 
         Raises:
-            FieldError: some resource is none, or an amount cannot be read; nothing is told.
+            FieldError: the resource is none, or an amount cannot be read; nothing is told.
         """
-        columns = zip(resources, zip(*rows, strict=True), strict=True)
-        return [self._amounts[resource].of(column) for resource, column in columns]
+        return self._amounts[resource].of(column)
 
     def _amounts_one_by_one(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
         key, at, name = place
