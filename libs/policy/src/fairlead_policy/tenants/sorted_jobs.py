@@ -20,6 +20,8 @@ from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, WaitingJ
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
 _KEY_BITS = 63
+_FEW = 16
+"""Largest number of jobs that are looked at, and put in, one by one; with more the line is sorted anew."""
 
 
 def _columns_of(
@@ -58,10 +60,13 @@ def _distinct(demands: Sequence[Mapping[str, int]]) -> tuple[Sequence[Mapping[st
 
     Where more than half of them differ, to look at each costs less than to tell which are the same.
     """
-    if len(set(map(id, demands))) > len(demands) / 2:
+    if len(demands) <= _FEW:
         return demands, slice(None)
-    by_id = {id(demand): demand for demand in demands}
-    return list(by_id.values()), _numbered(map(id, demands), len(demands))[0]
+    ids = np.fromiter(map(id, demands), np.int64, len(demands))
+    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    if len(first) > len(demands) / 2:
+        return demands, slice(None)
+    return [demands[row] for row in first.tolist()], which
 
 
 def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
@@ -136,9 +141,6 @@ def starts_of(tenant: Ints) -> Ints:
 type OwnKey = tuple[int, int, Micros, str]
 """Key by which a tenant's own order sorts: (class, 0, submitted, uid) where classes are strict; see
 `PoolRules.own_terms`."""
-
-_FEW = 16
-"""Largest number of jobs that are put in one by one; with more the line is sorted anew."""
 
 
 class SortedJobs(NamedTuple):
