@@ -1,6 +1,7 @@
 """Factors from use to keys, for many jobs at once: fractions by number, each worked out once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from fairlead_policy.rules.pool_rules import PoolRules, override_of
 
 _NOTHING: Pair = (0, 1)
 _WEIGHTS = 2**31
-"""Bound above the number of class weights; with as many tenants' resources two numbers fit into 64 bits."""
+"""Bound above the number of class weights; with as many resources of entitlements two numbers fit into 64 bits."""
 
 
 class UnitShares:
@@ -23,43 +24,52 @@ class UnitShares:
 
     def __init__(self, rules: PoolRules) -> None:
         self._resources = max(len(rules.resources), 1)
-        self._numbers = _Numbers()
-        self._tenants: list[str] = []
-        self._shares = Fractions(_UnitTerms(rules, self._tenants, self._resources))
+        self._numbers = _EntitlementNumbers(rules)
+        self._shares = Fractions(_UnitTerms(rules, self._numbers.entitlements, self._resources))
 
-    def of(self, tenants: Sequence[str], resource: Ints) -> NumberedFractions:
-        """The unit shares of these tenants, for these numbers of resources."""
-        numbers = self._numbers
-        found = np.fromiter(map(numbers.__getitem__, tenants), np.int64, len(tenants))
-        if len(numbers) > len(self._tenants):
-            self._tenants.extend(list(numbers)[len(self._tenants) :])
+    def number(self, tenant: str) -> int:
+        """The number of what a tenant is entitled to."""
+        return self._numbers[tenant]
+
+    def of(self, numbers: Iterable[int], resource: Ints) -> NumberedFractions:
+        """The unit shares of tenants by these numbers of theirs, for these numbers of resources."""
+        found = np.fromiter(numbers, np.int64, len(resource))
         return self._shares.of(found * self._resources + resource)
 
 
-class _Numbers(dict[str, int]):
-    """Numbers of names, in the order in which they are asked for."""
+class _EntitlementNumbers(dict[str, int]):
+    """Numbers of tenants' entitlements: thousands of tenants mostly have few, which stay in a processor's cache."""
 
-    def __missing__(self, name: str) -> int:
-        number = self[name] = len(self)
+    def __init__(self, rules: PoolRules) -> None:
+        super().__init__()
+        self.entitlements: list[Fraction] = []
+        self._rules = rules
+        self._known: dict[Pair, int] = {}
+
+    def __missing__(self, tenant: str) -> int:
+        entitled = self._rules.entitlement_of(tenant)
+        pair = entitled.as_integer_ratio()
+        if pair not in self._known:
+            self._known[pair] = len(self.entitlements)
+            self.entitlements.append(entitled)
+        number = self[tenant] = self._known[pair]
         return number
 
 
 class _UnitTerms(dict[int, Pair]):
-    """Unit shares by number of tenant and resource; none for a tenant of weight 0, whose share is infinite."""
+    """Unit shares by number of entitlement and resource; none for one of 0, by which a share is infinite."""
 
-    def __init__(self, rules: PoolRules, tenants: Sequence[str], resources: int) -> None:
+    def __init__(self, rules: PoolRules, entitlements: Sequence[Fraction], resources: int) -> None:
         super().__init__()
-        self._rules, self._tenants, self._resources = rules, tenants, resources
+        self._rules, self._entitlements, self._resources = rules, entitlements, resources
 
     def __missing__(self, number: int) -> Pair:
         found = self[number] = self._term(*divmod(number, self._resources))
         return found
 
-    def _term(self, tenant: int, resource: int) -> Pair:
-        if not self._rules.resources:
-            return _NOTHING
-        entitled = self._rules.entitlement_of(self._tenants[tenant])
-        if not entitled:
+    def _term(self, entitlement: int, resource: int) -> Pair:
+        entitled = self._entitlements[entitlement]
+        if not entitled or not self._rules.resources:
             return _NOTHING
         tag = self._rules.unit_shares[resource] / entitled
         return tag.numerator, tag.denominator

@@ -7,7 +7,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Position, Within
 from fairlead_policy.exact.terms import counted_as
-from fairlead_policy.order.position_columns import PositionColumns
+from fairlead_policy.order.position_columns import OfTenants, PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
 NOT_IN_POLICY = "is not in the policy"
@@ -69,16 +69,18 @@ def causes_in_words(position: Position, rules: PoolRules, now: Micros) -> Iterat
         )
 
 
-def add_causes(told: Sequence[list[str]], positions: PositionColumns, rules: PoolRules) -> None:
-    """Adds to the reasons of each of many jobs what holds it back."""
+def add_causes(
+    told: Sequence[list[str]], positions: PositionColumns, rules: PoolRules, beginnings: OfTenants[str]
+) -> None:
+    """Adds to the reasons of each of many jobs what holds it back. What `beginning` says of nobody is empty."""
     for within in positions.within:
-        columns = told, within.tenant, within.dominant, within.tag
-        for reasons, tenant, dominant, tag in zip(*columns, strict=True):
-            if tenant:
-                reasons.append(_stands(tenant, rules.parents[tenant], _at(dominant, tag, rules)))
+        columns = told, beginnings.of(within.tenants, within.tenant), within.dominant, within.tag
+        for reasons, begun, dominant, tag in zip(*columns, strict=True):
+            if begun:
+                reasons.append(f"{begun}{_at(dominant, tag, rules)}.")
     for reasons, top, name in zip(told, positions.top, positions.behind, strict=True):
         if name:
-            reasons.append(behind_in_words(top, name))
+            reasons.append(behind_in_words(positions.tenants[top], name))
 
 
 def behind_in_words(top: str, name: str) -> str:
@@ -88,8 +90,9 @@ def behind_in_words(top: str, name: str) -> str:
     )
 
 
-def _stands(tenant: str, parent: str, at: str, stands: str = "stands") -> str:
-    return f"Below {parent}, {tenant} {stands} at {at}."
+def beginning(tenant: str, parent: str, stands: str = "stands") -> str:
+    """The beginning of the sentence on a tenant's standing among its siblings."""
+    return f"Below {parent}, {tenant} {stands} at "
 
 
 def _at(dominant: str, tag: float, rules: PoolRules) -> str:
@@ -107,7 +110,7 @@ def _below(one: Within, parent: str, rules: PoolRules) -> str:
         others = "the jobs of the same class" if rules.strict else "all jobs"
         return f"Below {parent}, {one.tenant} {cause}: it goes last among {others} there."
     stands = "counts by H-DRF" if one.share else "stands"
-    return _stands(one.tenant, parent, _at(one.dominant, one.tag, rules), stands)
+    return f"{beginning(one.tenant, parent, stands)}{_at(one.dominant, one.tag, rules)}."
 
 
 def _cause_within(one: Within) -> str:

@@ -5,16 +5,17 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from fairlead_contracts.base.figures import MANY, amount_format, decimals, duration, part_of, percent
-from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
+from fairlead_contracts.base.instants import DAY, SECOND, Micros
 from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_policy.explain.position_causes_text import (
     add_causes,
+    beginning,
     causes_in_words,
     infinite_in_words,
     rescaled_in_words,
 )
-from fairlead_policy.order.position_columns import PositionColumns
+from fairlead_policy.order.position_columns import OfTenants, PositionColumns
 from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.rules.pool_rules import FULL, PoolRules, override_of
 
@@ -64,7 +65,8 @@ class Wording:
         self._daily = f", at {percent(daily) if daily < MANY else f'{daily:g} times that'} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"
         self._class = cache(partial(class_in_words, rules=rules))
-        self._tenant = cache(self._of_tenant)
+        self._tenant = OfTenants(cache(self._of_tenant))
+        self._beginning = OfTenants(lambda name: beginning(name, rules.parents[name]) if name else "")
         self._resource, self._minute = cache(self._of_resource), cache(self._of_minute)
 
     def reasons(self, position: Position) -> list[str]:
@@ -84,11 +86,11 @@ class Wording:
         """The reasons of each of these positions: the same words, without an object a position."""
         columns = (
             map(self._class, [job.job_class for job in positions.jobs], positions.override),
-            self._by_use(positions.top, positions.dominant, positions.use, positions.tag),
+            self._by_use(positions.tenants, positions.top, positions.dominant, positions.use, positions.tag),
             self._waiting(positions.submitted),
         )
         found = [[job_class, use, waiting] for job_class, use, waiting in zip(*columns, strict=True)]
-        add_causes(found, positions, self._rules)
+        add_causes(found, positions, self._rules, self._beginning)
         if self._oversized:
             for told, job in zip(found, positions.jobs, strict=True):
                 told.extend(_too_large(job, self._rules))
@@ -99,23 +101,29 @@ class Wording:
     def _tag(self, position: Position) -> str:
         tenant = position.top or position.tenant
         if not position.share:
-            [told] = self._by_use([tenant], [position.dominant], [position.use], [position.tag])
+            [told] = self._by_use([tenant], [0], [position.dominant], [position.use], [position.tag])
             return told
         standing = self._standings.get(tenant)
         held = f"Tenant {tenant}" if standing is None else f"{_holding(standing, self._rules)}, and"
         return f"{held} {rescaled_in_words(position, self._rules)}"
 
     def _by_use(
-        self, tenants: Sequence[str], dominant: Sequence[str], uses: Sequence[int], tags: Sequence[float]
+        self,
+        tenants: Sequence[str],
+        numbers: Sequence[int],
+        dominant: Sequence[str],
+        uses: Sequence[int],
+        tags: Sequence[float],
     ) -> list[str]:
-        """The sentences that say what tenants have, as far as it is known."""
-        words = zip(map(self._tenant, tenants), map(self._resource, dominant), uses, tags, strict=True)
+        """The sentences that say what tenants have, as far as it is known: those of these numbers in the table."""
+        words = zip(self._tenant.of(tenants, numbers), map(self._resource, dominant), uses, tags, strict=True)
         told = [
             f"{before}{written(use)}{behind}{decimals(tag)}{end}"
             for (before, end), (written, behind), use, tag in words
         ]
-        for row, (tenant, name) in enumerate(zip(tenants, dominant, strict=True)):
+        for row, name in enumerate(dominant):
             if not name:
+                tenant = tenants[numbers[row]]
                 told[row] = (
                     f"Its tenant {tenant} holds nothing{self._counting} before this job starts, so it stands at "
                     f"{decimals(tags[row])}; lower goes first."
@@ -145,16 +153,13 @@ class Wording:
     def _waiting(self, submitted: Iterable[Micros]) -> list[str]:
         """The sentences on jobs' waiting: beyond an hour most minutes have one throughout, found once."""
         of_minute, waited, now = self._minute, self._waited, self._now
-        return [
-            (of_minute(age // _WHOLE_MINUTE) if age >= HOUR and age % _WHOLE_MINUTE else "") or waited(age)
-            for age in [now - instant for instant in submitted]
-        ]
+        return [of_minute((now - instant) // _WHOLE_MINUTE) or waited(now - instant) for instant in submitted]
 
     def _of_minute(self, minute: int) -> str:
-        """The sentence between a whole minute and the next; empty where that is not the same all along."""
+        """The sentence from a whole minute to the next; empty where that is not the same all along."""
         # Each number in it grows with the age: where both ends say the same, so does all between them.
         start = minute * _WHOLE_MINUTE
-        ends = self._waited(start + 1), self._waited(start + _WHOLE_MINUTE - 1)
+        ends = self._waited(start), self._waited(start + _WHOLE_MINUTE - 1)
         return ends[0] if ends[0] == ends[1] else ""
 
     def _waited(self, age: Micros) -> str:

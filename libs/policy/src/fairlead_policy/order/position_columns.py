@@ -1,6 +1,6 @@
 """Positions as columns: a million of them take a gigabyte and seconds as objects, so whoever reads all reads these."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlead_contracts.base.instants import Micros
@@ -16,8 +16,10 @@ AT_ONCE = 1024
 class WithinColumns:
     """Standings of jobs' tenants among their siblings at one depth below the top-level ones: `Within` as columns."""
 
-    tenant: Sequence[str]
-    """Name of the job's own tenant or one above it; empty where its own stands higher."""
+    tenants: Sequence[str]
+    """Names of tenants by number, and behind them an empty one."""
+    tenant: Sequence[int]
+    """Number of the job's own tenant or one above it; -1 where its own stands higher."""
     dominant: Sequence[str]
     """Dominant resource of that tenant; empty where it has nothing before the job."""
     tag: Sequence[float]
@@ -28,8 +30,10 @@ class PositionColumns:
     """Positions of some jobs as equal columns; what they mean is told by `Position`."""
 
     jobs: Sequence[PositionedJob]
-    top: Sequence[str]
-    """The top-level tenants."""
+    tenants: Sequence[str]
+    """Names of top-level tenants, by number: mostly one table for all parts of an order."""
+    top: Sequence[int]
+    """Number of each job's top-level tenant."""
     dominant: Sequence[str]
     use: Sequence[int]
     tag: Sequence[float]
@@ -52,7 +56,8 @@ class PositionColumns:
         """Positions that come as objects, each to be told by itself."""
         return cls(
             jobs=positions,
-            top=list(map(top_of, positions)),
+            tenants=list(map(top_of, positions)),
+            top=range(len(positions)),
             dominant=[position.dominant for position in positions],
             use=[position.use for position in positions],
             tag=[position.tag for position in positions],
@@ -67,6 +72,25 @@ class PositionColumns:
             within=[],
             apart=dict(enumerate(positions)),
         )
+
+
+class OfTenants[T]:
+    """Facts of tenants, each found once for a table of names: of thousands a processor has numbers at hand, and no names.
+
+    Args:
+        find: finds one by a tenant's name.
+    """
+
+    def __init__(self, find: Callable[[str], T]) -> None:
+        self._find = find
+        self._tenants: Sequence[str] = ()
+        self._found: list[T] = []
+
+    def of(self, tenants: Sequence[str], numbers: Iterable[int]) -> Iterator[T]:
+        """Facts of the tenants with these numbers in the table."""
+        if tenants is not self._tenants:
+            self._tenants, self._found = tenants, list(map(self._find, tenants))
+        return map(self._found.__getitem__, numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,14 @@ from fairlead_policy.exact.ranking import Flags, Ints, Names, aged_at, ratio
 from fairlead_policy.exact.rounding import NumberedFractions, TermFigures
 from fairlead_policy.exact.scoring import Scores, ShareMeasure, unbounded_by
 from fairlead_policy.exact.terms import class_weighted_tag
-from fairlead_policy.order.position_columns import AT_ONCE, PositionColumns, PositionParts, WithinColumns
-from fairlead_policy.order.sibling_standings import NOBODY, DepthStandings, SiblingStandings
+from fairlead_policy.order.position_columns import (
+    AT_ONCE,
+    OfTenants,
+    PositionColumns,
+    PositionParts,
+    WithinColumns,
+)
+from fairlead_policy.order.sibling_standings import DepthStandings, SiblingStandings
 from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import InfiniteCause, InSequence, ServiceOrder
@@ -35,6 +41,9 @@ class PositionedJobs(Protocol):
 
     def jobs_at(self, rows: Ints, /) -> Sequence[PositionedJob]:
         """The jobs at these rows."""
+
+    def tops_at(self, rows: Ints, /) -> tuple[Sequence[str], Ints]:
+        """Names of top-level tenants, and the number among them of each of these jobs'."""
 
     def cause_at(self, row: int, /) -> InfiniteCause:
         """The resource that the pool has none of and that makes the share of a job infinite."""
@@ -56,11 +65,13 @@ class _Served(NamedTuple):
     """Name of the job whose terms each job counts by; empty where these are its own."""
     depths: Sequence[DepthStandings]
     """Standings among siblings, from the top down."""
+    tenants: Sequence[str]
+    """Names of tenants by their numbers in standings, and behind them an empty one: that of nobody."""
 
     def take(self, rows: slice) -> "_Served":
         """The columns of the jobs at these rows."""
         depths = [depth.take(rows) for depth in self.depths]
-        return _Served(self.sequences, self.part[rows], self.at[rows], self.behind[rows], depths)
+        return self._replace(part=self.part[rows], at=self.at[rows], behind=self.behind[rows], depths=depths)
 
 
 class Positions(Sequence[Position]):
@@ -78,6 +89,8 @@ class Positions(Sequence[Position]):
         self._line, self._order = line, order
         self._rules, self._now = rules, now
         self._units = measure.units
+        self._entitlements = OfTenants(measure.units.number)
+        self._entitlements_within = OfTenants(measure.units.number)
         self._effective_jobs: dict[tuple[ServiceOrder, str, int], EffectiveJob] = {}
 
     @cached_property
@@ -154,7 +167,7 @@ class Positions(Sequence[Position]):
                 if number == len(depths):
                     depths.append(DepthStandings.of_nobody(len(rows)))
                 depths[number].put(which, depth)
-        return _Served(sequences, part, at, behind, depths)
+        return _Served(sequences, part, at, behind, depths, [*self._sibling_standings.tenants, ""])
 
     def _is_apart(self, rows: Ints, served: _Served) -> Flags:
         """Whether more is to be told of jobs than columns hold."""
@@ -167,10 +180,10 @@ class Positions(Sequence[Position]):
 
     def _columns(self, rows: Ints, served: _Served) -> PositionColumns:
         jobs, scores = self._line.jobs_at(rows), self._line.scores.take(rows)
-        parts = served.part.tolist()
-        tops = [sequence.top for sequence in served.sequences]
-        top = [job.tenant if part < 0 else tops[part] for job, part in zip(jobs, parts, strict=True)]
-        tag, key = self._figures(scores, jobs, top)
+        tenants, numbers = self._line.tops_at(rows)
+        top = numbers.tolist()
+        units = self._units.of(self._entitlements.of(tenants, top), scores.dominant)
+        tag, key = self._figures(scores, jobs, units)
         dominant, use = _names(scores.dominant, scores.use, self._rules), scores.use.tolist()
         because: list[UnboundedBy | None] = [None] * len(jobs)
         for row in (scores.rows.rank & 1).nonzero()[0].tolist():
@@ -179,10 +192,11 @@ class Positions(Sequence[Position]):
             if scores.lacking[row]:
                 dominant[row], use[row] = self._line.cause_at(rows.item(row))
                 because[row] = "held"
-            if not self._rules.entitlement_of(top[row]):
+            if not self._rules.entitlement_of(tenants[top[row]]):
                 because[row] = "weight"
         return PositionColumns(
             jobs=jobs,
+            tenants=tenants,
             top=top,
             dominant=dominant,
             use=use,
@@ -190,19 +204,18 @@ class Positions(Sequence[Position]):
             key=key,
             unbounded_by=because,
             submitted=scores.rows.submitted.tolist(),
-            override=[None if part < 0 else job.override for job, part in zip(jobs, parts, strict=True)],
+            override=[None] * len(jobs) if self._weights is None else [job.override for job in jobs],
             behind=served.behind.tolist(),
-            within=[self._within_columns(depth) for depth in served.depths],
+            within=[self._within_columns(depth, served.tenants) for depth in served.depths],
             apart={},
         )
 
     def _figures(
-        self, scores: Scores, jobs: Sequence[PositionedJob], top: Sequence[str]
+        self, scores: Scores, jobs: Sequence[PositionedJob], units: NumberedFractions
     ) -> tuple[list[float], list[float]]:
         """Tags and keys."""
         rows, rules = scores.rows, self._rules
         aged = aged_at(rows.submitted, rules, self._now)
-        units = self._units.of(top, scores.dominant)
         tags = TermFigures(rows.use, units, rules)
         keys = self._keys(tags, units, jobs, aged)
         found = tags.tags(), keys
@@ -223,11 +236,11 @@ class Positions(Sequence[Position]):
             return tags.keys(aged, weights)
         return tags.over(self._weights.dividing(units, weights)).keys(aged)
 
-    def _within_columns(self, depth: DepthStandings) -> WithinColumns:
-        names = self._sibling_standings.tenants
-        tenant = [names[one] if one != NOBODY else "" for one in depth.tenant.tolist()]
-        units = self._units.of(tenant, depth.dominant)
+    def _within_columns(self, depth: DepthStandings, tenants: Sequence[str]) -> WithinColumns:
+        tenant = depth.tenant.tolist()
+        units = self._units.of(self._entitlements_within.of(tenants, tenant), depth.dominant)
         return WithinColumns(
+            tenants=tenants,
             tenant=tenant,
             dominant=_names(depth.dominant, depth.use, self._rules),
             tag=TermFigures(np.where(depth.finite, depth.use, 0), units, self._rules).tags(),
@@ -240,7 +253,7 @@ class Positions(Sequence[Position]):
         shares = self._line.scores.shares_at(rows)
         told = zip(
             columns.jobs,
-            columns.top,
+            map(columns.tenants.__getitem__, columns.top),
             zip(columns.dominant, columns.use, columns.tag, columns.key, strict=True),
             columns.unbounded_by,
             (self._line.scores.rows.rank[rows] & 2).tolist(),
@@ -303,7 +316,7 @@ class Positions(Sequence[Position]):
         """The standings of a job's tenant and of those above it, that tenant first."""
         found: list[Within] = []
         for told, depth in zip(reversed(columns), reversed(depths), strict=True):
-            tenant = told.tenant[row]
+            tenant = told.tenants[told.tenant[row]]
             if not tenant:
                 continue
             at, effective_row = depth.at.item(row), depth.effective_row.item(row)

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from fairlead_policy.exact.ranking import nearest_float, ratio
 from fairlead_policy.exact.terms import top_of
-from fairlead_policy.order.position_columns import PositionColumns
+from fairlead_policy.order.position_columns import OfTenants, PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
@@ -27,7 +27,7 @@ class Quotients:
         units = rules.unit_share_by_name.items()
         self._units = {name: (unit.numerator, unit.denominator) for name, unit in units}
         self._rules = rules
-        self._entitled = cache(lambda top: nearest_float(rules.entitlement_of(top)))
+        self._entitled = OfTenants(cache(lambda top: nearest_float(rules.entitlement_of(top))))
 
     def of(self, positions: PositionColumns) -> tuple[list[float | None], list[float]]:
         """The two numbers of each position. Of a tenant with children the share is that with H-DRF's rescaling.
@@ -49,4 +49,4 @@ class Quotients:
         for row, because in enumerate(positions.unbounded_by):
             if because not in (None, "weight"):
                 shares[row] = None
-        return shares, list(map(self._entitled, positions.top))
+        return shares, list(self._entitled.of(positions.tenants, positions.top))

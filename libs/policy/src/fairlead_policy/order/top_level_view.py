@@ -1,6 +1,6 @@
 """Several top-level tenants' jobs side by side at one instant."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -93,6 +93,17 @@ class TopLevelView:
             if start < end:
                 found[start:end] = tenant.jobs_at(at[start:end])
         return found
+
+    def tops_at(self, rows: Ints) -> tuple[Sequence[str], Ints]:
+        """Names of top-level tenants, and the number among them of each of these jobs'."""
+        numbers = self._tenant[rows]
+        if len(rows) > _FEW:
+            return self._tops, numbers
+        return [self.jobs.tenants[number].top for number in numbers.tolist()], np.arange(len(rows))
+
+    @cached_property
+    def _tops(self) -> list[str]:
+        return [tenant.top for tenant in self.jobs.tenants]
 
     def cause_at(self, row: int) -> InfiniteCause:
         """The resource that the pool has none of and that makes the share of a job infinite."""

@@ -18,6 +18,10 @@ from fairlead_policy.tenants.tenant_queue import TenantQueue, scored_side_by_sid
 class TopLevelTenant(Protocol):
     """Jobs by their indexes in a top-level tenant's sequence."""
 
+    @property
+    def top(self) -> str:
+        """The tenant's name."""
+
     def job_at(self, index: int) -> PositionedJob:
         """The job at an index."""
 

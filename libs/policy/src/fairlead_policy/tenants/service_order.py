@@ -136,6 +136,10 @@ class ServiceOrder:
             return self.as_submitted
         return self._largest(self.prefix, self.measure.ageless)
 
+    def tops_at(self, indexes: Ints) -> tuple[list[str], Ints]:
+        """The top-level tenant, and number 0 for each of these jobs."""
+        return [self.top], np.zeros(len(indexes), np.int64)
+
     def uid_at(self, index: int) -> str:
         """The uid of a job."""
         return self.table.uid_at(self.prefix.at.item(index))

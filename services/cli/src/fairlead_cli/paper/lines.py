@@ -98,7 +98,7 @@ def _cells(part: PositionColumns, quotients: Quotients, rules: PoolRules, now: M
 def _reasons(
     part: PositionColumns, resources: Sequence[str | None], rules: PoolRules, now: Micros
 ) -> list[str]:
-    columns = part.jobs, part.top, part.tag, resources, part.behind
+    columns = part.jobs, map(part.tenants.__getitem__, part.top), part.tag, resources, part.behind
     told = [
         tree_reason(
             "" if top == job.tenant else top,
