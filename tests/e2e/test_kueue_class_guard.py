@@ -80,6 +80,14 @@ async def test_only_a_namespace_that_is_labelled_so_names_a_class(kube_lab: Kube
             lab.api.patch(path, {"metadata": {"annotations": {"a": "b"}}})
             with pytest.raises(ApiError, match="may not name priority class another"):
                 lab.api.patch(path, {"metadata": {"labels": {LABEL: "another"}}})
+            # Whoever joins a queue later brings no class along, either.
+            outside = job(other, "outside", pods_class=critical)
+            del outside["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]
+            path = f"{lab.api.collection(lab.api.create(outside))}/outside"
+            lab.api.patch(path, {"metadata": {"annotations": {"a": "b"}}})
+            with pytest.raises(ApiError, match=f"may not name priority class {critical}"):
+                lab.api.patch(path, {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": QUEUE}}})
+            lab.api.delete(path)
         finally:
             for item in reversed(items):
                 lab.api.delete(f"{lab.api.collection(item)}/{item['metadata']['name']}")

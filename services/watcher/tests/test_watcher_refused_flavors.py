@@ -72,7 +72,12 @@ BOTH = quotas("spot", "base") | GPUS
         (refusal(TAINTED, BASE), BOTH, True),
         (refusal(SPOT, SHORT), BOTH, False),
         (refusal(TAINTED, TOO_LARGE), BOTH, True),
-        (refusal(SHORT, TOO_LARGE), quotas("base") | GPUS, False),
+        # What another pod set of the job takes of a flavor may come from the other one next time.
+        (refusal(TAINTED, TOO_LARGE.replace("requests (0)", "requests (40)")), BOTH, False),
+        # Quota was added since: Kueue has not said anything new of it.
+        (refusal(TAINTED, TOO_LARGE.replace("request (70)", "request (64)")), BOTH, False),
+        (refusal(TAINTED, TOO_LARGE.replace("request (70)", "request (64001m)")), BOTH, True),
+        (refusal(SHORT.replace("cpu", "gpu"), TOO_LARGE), quotas("base") | GPUS, True),
         (refusal('Flavor "spot" does not support TopologyAwareScheduling'), quotas("spot") | GPUS, True),
         (refusal('Flavor "spot" supports only TopologyAwareScheduling', SHORT), BOTH, False),
         (refusal('Flavor "base" does not contain the requested level', SPOT), BOTH, True),
@@ -83,7 +88,7 @@ BOTH = quotas("spot", "base") | GPUS
         ),
         # A topology's sentence does not name the flavor: it speaks of the only one.
         (refusal(UNSUITED), quotas("spot") | GPUS, True),
-        (refusal(UNSUITED), BOTH | quotas("cards", "more", resource="gpu"), False),
+        (refusal(UNSUITED), quotas("spot") | quotas("cards", "more", resource="gpu"), False),
         (refusal(UNSUITED, SHORT), quotas("base") | GPUS, False),
         (refusal(NO_NODE + 'nodeSelector: 2, resource "nvidia.com/gpu": 1'), quotas("spot") | GPUS, False),
         (refusal(NO_NODE + "nodeSelector: 2"), quotas("spot") | GPUS, False),

@@ -3,54 +3,97 @@
 The words are those of Kueue 0.19, `pkg/scheduler/flavorassigner`. For each pod set it names the flavors that it looked
 at, each with what is in the way: node labels, taints, a topology, more than the flavor can ever give. One reason alone
 passes by itself: that quota is used up. So whatever else is said of a flavor, now or by a later Kueue, refuses.
+
+What Kueue said may be old. So that a job asks for more than a flavor can give is held against the quota of now.
 """
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
+
+from fairlead_contracts.base.errors import FieldError
+from fairlead_kube.kinds.quantities import in_base_units
 
 _POD_SET = "couldn't assign flavors to pod set "
+_FLAVOR = r'[Ff]lavor "?(?P<name>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)'
 _NAMED = re.compile(
-    r"(?P<used_up>insufficient unused quota for \S+ in )?"
-    r"(?P<too_large>insufficient quota for \S+ in )?"
-    r'[Ff]lavor "?(?P<name>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)'
+    r"(?:insufficient (?P<unused>unused )?quota for (?P<resource>\S+) in )?"
+    + _FLAVOR
+    + r"(?:, previously considered podsets requests \((?P<before>[^)]*)\) \+ current podset request \((?P<asked>[^)]*)\))?"
 )
 _NODES = re.compile(r"Total nodes: (?P<all>\d+); excluded: (?P<why>.*)")
 """The end of a topology's sentence: why no node takes a pod. A node that is full counts under `resource`."""
 _UNSUITED = re.compile(r'(?:nodeSelector|affinity|taint "[^"]*"): (\d+)')
-ANY_FLAVOR = "*"
-"""Stands for the only flavor of a queue: a topology's sentence does not name its flavor."""
 
-type RefusedFlavors = tuple[frozenset[str], ...]
-"""The flavors that refuse a pod set, one entry for each pod set."""
+
+class TooLarge(NamedTuple):
+    """A flavor that can never give a pod set what it asks for."""
+
+    flavor: str
+    resource: str
+    asked: int
+    """Base units."""
+
+
+class PodSetRefusal(NamedTuple):
+    """The refusal of a pod set."""
+
+    flavors: frozenset[str] = frozenset()
+    """Flavors that refuse it for another reason than their quota."""
+    too_large: frozenset[TooLarge] = frozenset()
+    no_node: bool = False
+    """Whether no node of its topology takes a pod, however empty. The sentence does not name the flavor."""
+
+    def refuses(self, demand: Mapping[str, int], givers: Mapping[str, Mapping[str, int]]) -> bool:
+        """Whether every flavor that gives one of its resources refuses it; see `has_no_flavor`."""
+        refusing = self.flavors | {
+            one.flavor
+            for one in self.too_large
+            if one.asked > givers.get(one.resource, {}).get(one.flavor, 0)
+        }
+        given = [givers[resource].keys() for resource in demand if givers.get(resource)]
+        only = bool(given) and all(len(flavors) == 1 for flavors in given)
+        return (self.no_node and only) or any(flavors <= refusing for flavors in given)
+
+
+type RefusedFlavors = tuple[PodSetRefusal, ...]
+"""The refusals, one for each pod set that is refused."""
 
 
 def refused_flavors(message: str, *, partly: bool = False) -> RefusedFlavors:
-    """The flavors that a message says refuse a pod set; empty for pod sets of which it names none.
+    """The refusals that a message tells; none of pod sets of which it names no flavor that refuses.
 
     Args:
         message: Kueue's message.
         partly: whether Kueue may start fewer pods than the Workload has: that all are too many is no refusal then.
     """
-    found = (_refusing(part, partly=partly) for part in message.split(_POD_SET)[1:])
-    return tuple(flavors for flavors in found if flavors)
+    found = (_refusal(part, partly=partly) for part in message.split(_POD_SET)[1:])
+    return tuple(one for one in found if one != PodSetRefusal())
 
 
-def _refusing(part: str, *, partly: bool) -> frozenset[str]:
-    named = list(_NAMED.finditer(part))
-    passing = {one["name"] for one in named if one["used_up"] or (partly and one["too_large"])}
-    refusing = {one["name"] for one in named} - passing
+def _refusal(part: str, *, partly: bool) -> PodSetRefusal:
+    of_quota = [one for one in _NAMED.finditer(part) if one["resource"]]
+    flavors = {one["name"] for one in _NAMED.finditer(part)} - {one["name"] for one in of_quota}
     nodes = _NODES.search(part)
-    if (
-        nodes is not None
-        and not passing
-        and int(nodes["all"]) == sum(map(int, _UNSUITED.findall(nodes["why"])))
-    ):
-        refusing.add(ANY_FLAVOR)
-    return frozenset(refusing)
+    no_node = nodes is not None and int(nodes["all"]) == sum(map(int, _UNSUITED.findall(nodes["why"])))
+    too_large = [] if partly else [_too_large(one) for one in of_quota if not one["unused"]]
+    return PodSetRefusal(
+        frozenset(flavors), frozenset(one for one in too_large if one is not None), no_node and not of_quota
+    )
+
+
+def _too_large(named: re.Match[str]) -> TooLarge | None:
+    """More than the flavor can give; None where other pod sets of the job have a part in it: they may get another flavor."""
+    if named["before"] != "0":
+        return None
+    try:
+        return TooLarge(named["name"], named["resource"], in_base_units(named["resource"], named["asked"]))
+    except FieldError:
+        return None
 
 
 def has_no_flavor(
-    refused: RefusedFlavors, demand: Mapping[str, int], givers: Mapping[str, frozenset[str]]
+    refused: RefusedFlavors, demand: Mapping[str, int], givers: Mapping[str, Mapping[str, int]]
 ) -> bool:
     """Whether some pod set is refused by every flavor that gives one of its resources.
 
@@ -58,13 +101,8 @@ def has_no_flavor(
     one without a flavor only where all of them are named.
 
     Args:
-        refused: the refused flavors, as the frontend said.
+        refused: the refusals, as the frontend told them.
         demand: the job's demand.
-        givers: the flavors of its queue, by resource that they give.
+        givers: the most that its queue can have, by resource and flavor.
     """
-    of_demand = [givers[resource] for resource in demand if givers.get(resource)]
-    return any(
-        flavors <= one or (ANY_FLAVOR in one and len(flavors) == 1)
-        for flavors in of_demand
-        for one in refused
-    )
+    return any(one.refuses(demand, givers) for one in refused)

@@ -47,8 +47,8 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     """The most that it can ever have, by resource that it covers, all flavors together."""
     flavored: bool = False
     """Whether several flavors give one resource in the queue's pool."""
-    givers: dict[str, frozenset[str]] = {}
-    """The queue's flavors, by resource that they give."""
+    givers: dict[str, dict[str, int]] = {}
+    """The most that it can ever have of each of its flavors, by resource that they give."""
     strategy: str = ""
     """The queueing strategy: `StrictFIFO` or `BestEffortFIFO`."""
     selector: LabelSelector | None = LabelSelector()
@@ -77,10 +77,10 @@ def class_value(priority_class: PriorityClass) -> int:
 def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
     """The part of a ClusterQueue that its Workloads depend on, by the quota of its tree."""
     most: dict[str, int] = {}
-    givers: dict[str, frozenset[str]] = {}
+    givers: dict[str, dict[str, int]] = {}
     for name, amount in forest.potential(queue).items():
         if name in queue.quotas:
-            givers[name.resource] = givers.get(name.resource, frozenset()) | {name.flavor}
+            givers.setdefault(name.resource, {})[name.flavor] = amount
             most[name.resource] = most.get(name.resource, 0) + amount
     return QueueView(
         name=queue.name,
