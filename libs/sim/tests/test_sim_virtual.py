@@ -6,8 +6,10 @@ import pytest
 
 from fairlead_contracts.base.instants import SECOND, to_seconds
 from fairlead_contracts.policyfile.document import Aging
+from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.config import NodeGroup
 from fairlead_sim.errors import StuckError
+from fairlead_sim.jobs import SimJob
 from fairlead_sim.meter import quantile
 from fairlead_sim.steered import steered
 from fairlead_sim.trace import TraceJob, by_tenant, shipped_trace
@@ -163,6 +165,28 @@ def test_a_reaction_time_costs_little() -> None:
     assert later.level_writes < at_once.level_writes
     for tenant, share in at_once.shares.items():
         assert later.shares[tenant] == pytest.approx(share, rel=0.1)
+
+
+def test_a_job_that_is_larger_than_the_cluster_takes_nothing_from_its_tenants_others_as_with_services() -> (
+    None
+):
+    two = {"large": 1.0, "other": 1.0}
+    policy = policy_for(two, cluster="sim", aging=Aging())
+    jobs = [
+        WorkloadJob(id=f"{number}", tenant=tenant, offset=number, demand={GPU: 1000 * cards}, run=SECOND)
+        for number, (tenant, cards) in enumerate([("large", 99), ("large", 1), ("other", 1)])
+    ]
+    cluster = one_pool(NODES, two, strategy="best-effort")
+    workload = SimWorkload(name="large", weights=two, cluster=cluster, policy=policy, jobs=jobs)
+    discipline = steered(workload)
+    for number, job in enumerate(jobs):
+        waiting = SimJob(
+            uid=job.id, scope=job.tenant, id=job.id, digest="", queue=cluster.queues[0].name, demand=job.demand,
+            pods=1, requested_class=None, submission=None, submitted=number, queue_time=number, run=SECOND,
+            run_limit=None, labels={}, traceparent=None,
+        )  # fmt: skip
+        discipline.react(ClusterChanges(jobs={waiting.name: waiting}), 9)
+    assert [one.id for one in discipline.order(9)] == ["0", "1", "2"]
 
 
 def test_a_job_that_can_never_start_is_told_and_not_waited_for() -> None:

@@ -19,6 +19,7 @@ from fairlead_policy.levels.window import Candidate, WindowSize, take_window
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import JobQueue
 from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.startable import is_beyond
 from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.config import QueueConfig
 from fairlead_sim.jobs import SimJob
@@ -80,7 +81,8 @@ class SteeredPool:
                 if job.uid not in self._waiting:
                     self._waiting[job.uid] = job
                     self._unlabelled.put(job.uid, self._tie(job))
-                self._order.wait(self._rulebook.waiting_job(stated))
+                apart = is_beyond(job.demand, self._order.rules.capacity)
+                self._order.wait(self._rulebook.waiting_job(stated, apart=apart))
             case Phase.RUNNING:
                 self._leave(job)
                 self._order.run(job.uid, self._rulebook.tenant_of(stated), job.demand)

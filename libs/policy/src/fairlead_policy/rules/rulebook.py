@@ -160,7 +160,7 @@ class Rulebook:
                 return grant
         return None
 
-    def waiting_job(self, job: JobState, *, apart: bool = False) -> WaitingJob:
+    def waiting_job(self, job: JobState, *, apart: bool) -> WaitingJob:
         """The job as its order knows it: whose it is, in which class, and whether it cannot start as things are."""
         tenant = self.tenant_of(job)
         return WaitingJob(
