@@ -131,26 +131,30 @@ class _Asks:
         self.total = 0
         self.met = 0
         self._free = 0
-        self._amounts: list[int] = []
-        """Distinct amounts that are asked for, ascending."""
+        self._amounts: list[int] | None = None
+        """Distinct amounts that are asked for, ascending; None until free room changes, as each costs all that are larger."""
         self._counts: dict[int, int] = {}
 
     def add(self, amount: int, step: int) -> None:
         """Counts so many more jobs that ask for so much."""
         before = self._counts.get(amount, 0)
-        if not before:
+        if not before and self._amounts is not None:
             insort(self._amounts, amount)
         self._counts[amount] = before + step
         if not before + step:
-            del self._counts[amount], self._amounts[bisect_left(self._amounts, amount)]
+            del self._counts[amount]
+            if self._amounts is not None:
+                del self._amounts[bisect_left(self._amounts, amount)]
         self.total += step * amount
         if amount <= self._free:
             self.met += step * amount
 
     def meet(self, free: int) -> None:
         """Takes in how much is free now. Costs the sizes between what was and what is."""
-        first, last = sorted((self._free, free))
-        between = self._amounts[bisect_right(self._amounts, first) : bisect_right(self._amounts, last)]
+        if self._amounts is None and self._counts:
+            self._amounts = sorted(self._counts)
+        amounts, (first, last) = self._amounts or [], sorted((self._free, free))
+        between = amounts[bisect_right(amounts, first) : bisect_right(amounts, last)]
         moved = sum(amount * self._counts[amount] for amount in between)
         self.met += moved if free > self._free else -moved
         self._free = free
