@@ -84,6 +84,8 @@ class Wording:
 
     def of_columns(self, positions: PositionColumns) -> list[list[str]]:
         """The reasons of each of these positions: the same words, without an object a position."""
+        if len(positions.apart) == len(positions.jobs):
+            return list(map(self.reasons, positions.apart.values()))
         columns = (
             map(self._class, [job.job_class for job in positions.jobs], positions.override),
             self._by_use(positions.tenants, positions.top, positions.dominant, positions.use, positions.tag),

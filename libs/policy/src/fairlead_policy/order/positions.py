@@ -134,6 +134,8 @@ class Positions(Sequence[Position]):
         return PositionParts(len(self), made)
 
     def _part(self, rows: Ints, served: _Served) -> PositionColumns:
+        if self._rules.rescaled:
+            return PositionColumns.of(self._made(rows, served))
         columns = self._columns(rows, served)
         apart = np.flatnonzero(self._is_apart(rows, served))
         some = rows[apart]
@@ -171,8 +173,6 @@ class Positions(Sequence[Position]):
 
     def _is_apart(self, rows: Ints, served: _Served) -> Flags:
         """Whether more is to be told of jobs than columns hold."""
-        if self._rules.rescaled:
-            return np.ones(len(rows), np.bool_)
         found: Flags = self._line.scores.rows.rank[rows] & 1 > 0
         for depth in served.depths:
             found |= ~depth.finite
