@@ -36,7 +36,7 @@ KUEUE_ROOT = "/apis/kueue.x-k8s.io/v1beta2"
 WORKLOADS = f"{KUEUE_ROOT}/workloads"
 STEP_SECONDS = 120
 OVERLAYS = ("dev", "production", "site-example", "keda", "whole")
-PODS = "pods"
+PODS, GUARDED = "pods", "guarded"
 BESIDE = ("slurm-pods",)
 """Overlays that a site applies beside another, and that none of ours names."""
 APPLIED = ("dev", "whole")
@@ -151,6 +151,7 @@ def site(
         write_autoscaled(found.overlays / "keda")
         write_whole(found.overlays)
         write_pods(found.overlays / PODS)
+        write_guarded(found.overlays / GUARDED)
         try:
             yield found
         finally:
@@ -194,6 +195,12 @@ def write_pods(folder: Path) -> None:
     )
 
 
+def write_guarded(folder: Path) -> None:
+    """What a site applies by itself where a namespace's label says who may name a priority class."""
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text("resources: [../../class-guard]\n")
+
+
 def taken_by(folder: Path) -> Iterator[Path]:
     """The folders that a kustomization takes, and those that they take."""
     found = yaml.safe_load((folder / "kustomization.yaml").read_text())
@@ -206,13 +213,12 @@ def taken_by(folder: Path) -> Iterator[Path]:
 def test_every_folder_is_tried_by_some_overlay(site: DeploymentSite) -> None:
     kustomize = site.overlays.parent.resolve()
     offered = {path.parent for path in kustomize.rglob("kustomization.yaml")}
-    tried = {
-        one for name in (*OVERLAYS, PODS) for one in (site.overlays / name, *taken_by(site.overlays / name))
-    }
+    overlays = [site.overlays / name for name in (*OVERLAYS, PODS, GUARDED)]
+    tried = {one for overlay in overlays for one in (overlay, *taken_by(overlay))}
     assert offered <= {one.resolve() for one in tried}
 
 
-@pytest.mark.parametrize("overlay", [*(one for one in OVERLAYS if one not in APPLIED), PODS])
+@pytest.mark.parametrize("overlay", [*(one for one in OVERLAYS if one not in APPLIED), PODS, GUARDED])
 def test_every_overlay_is_accepted_by_the_server(site: DeploymentSite, overlay: str) -> None:
     said = site.apply(overlay, "--dry-run=server")
     assert "serverside-applied (server dry run)" in said
