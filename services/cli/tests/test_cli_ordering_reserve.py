@@ -68,15 +68,21 @@ BY_CLASS = {
 
 
 def a_snapshot(
-    *jobs: dict[str, object], ends: int | None = NOW + 600, stated: bool = False, **policy: object
+    *jobs: dict[str, object],
+    ends: int | None = NOW + 600,
+    stated: bool = False,
+    quota: int | None = None,
+    **policy: object,
 ) -> Snapshot:
-    """A snapshot; `stated` adds Kueue's queue, whose levels keep classes apart."""
+    """A snapshot; `stated` adds Kueue's queue, whose levels keep classes apart, and `quota` what nodes have not."""
     kueue = {"frontend": "kueue", "queue": "q"} if stated else {}
     run: dict[str, object] = {"id": "r1", "tenant": "a", "demand": {"gpu": 6}}
     plain = {
         "now": NOW,
         "policy": POLICY | policy,
-        "pools": [{"name": "p", "capacity": {"gpu": 8}}],
+        "pools": [
+            {"name": "p", "capacity": {"gpu": 8}} | ({} if quota is None else {"quota": {"gpu": quota}})
+        ],
         "tenants": [{"name": "a"}],
         "running": [run | ({} if ends is None else {"ends": ends})],
         "jobs": [job | kueue for job in jobs],
@@ -139,9 +145,18 @@ def test_passes_are_looked_for_among_the_first_jobs_of_the_window() -> None:
 
 
 def test_a_head_that_the_window_does_not_reach_is_promised_nothing() -> None:
-    found = answered(a_snapshot(a_job("huge", 9, -5), BIG, SHORT, window=1))
+    """Quota holds the one before it, so it may start and takes a position, though its nodes are not there."""
+    found = answered(a_snapshot(a_job("huge", 9, -5), BIG, SHORT, window=1, quota=9))
     assert "window" in found.reserve.why_not
     assert found.reserve.head is None
+
+
+def test_what_cannot_start_takes_no_position_of_the_window_and_is_seen_no_further_than_it() -> None:
+    huge, stuck = a_job("huge", 9, -5), SLIM | {"submitted": NOW, "flavorless": True}
+    found = answered(a_snapshot(huge, BIG, SHORT, window=1))
+    assert (found.reserve.head, found.reserve.passing) == ("big", [])
+    found = answered(a_snapshot(huge, BIG, SHORT, LONG, stuck, window=2))
+    assert (found.reserve.head, found.reserve.passing) == ("big", ["short"])
 
 
 URGENT = {"class": "urgent"}
@@ -208,7 +223,7 @@ def test_the_order_keeps_classes_apart_and_passes_stay_in_the_window(case: tuple
     assert {classes[one] for one in found.reserve.passing} <= {classes[head]}
     assert promised or not found.reserve.passing
     [plain] = order(msgspec.structs.replace(snapshot, policy=ADVISE), levels=False)
-    line = [position.id for position in plain.pool.positions]
+    line = [position.id for position in plain.pool.positions if position.uid not in plain.pool.apart]
     assert all(line.index(one) - line.index(head) < window for one in found.reserve.passing)
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotRunning
+from fairlead_policy.levels.window import Candidate, WindowSize, take_window
 from fairlead_policy.reserve.easy import reserve, reserves, timing_of
 from fairlead_policy.reserve.reservation import (
     HeadInPlace,
@@ -153,9 +154,8 @@ def _with_promise(
         if one.uid in started
     ]
     # A running Fairlead knows no more of the queue.
-    known = [one for one in scene.order if one.uid not in started]
-    able = {one.uid for one in [one for one in known if one.uid not in apart][:window]}
-    known = [one for one in known if one.uid in able or one.uid in apart]
+    left = [Candidate("", one, apart=one.uid in apart) for one in scene.order if one.uid not in started]
+    known = take_window(left, {"": sum(not one.apart for one in left)}, WindowSize.whole(window)).jobs
     if head not in known:
         return PaperReservation(
             why_not=f"the first {window} jobs of its queue, as many as `window` says, ask for more than it has"
