@@ -40,6 +40,7 @@ PLAIN = {
     "tres-per-job": "N/A",
     "tres-per-task": "N/A",
     "dependency": "(null)",
+    "reqnodes": "",
     "reason": "Resources",
     "comment": "(null)",
     "name": "train",

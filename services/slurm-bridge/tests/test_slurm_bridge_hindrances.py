@@ -104,12 +104,16 @@ def test_the_next_one_stands_for_the_rest_once_the_first_runs_and_the_limit_ends
     assert not any(one.limited for one in found.values())
 
 
-@pytest.mark.parametrize("reason", ["ReqNodeNotAvail, UnavailableNodes:n1", "Licenses", "BadConstraints"])
-def test_who_waits_for_something_else_than_turn_and_room_is_passed_by_at_its_position(
-    view: StatedView, reason: str
+NODE_DOWN = "ReqNodeNotAvail, UnavailableNodes:n1"
+
+
+@pytest.mark.parametrize(("reason", "nodes"), [(NODE_DOWN, "n1"), ("Licenses", ""), ("BadConstraints", "")])
+def test_who_waits_for_what_its_own_words_ask_for_is_passed_by_at_its_position(
+    view: StatedView, reason: str, nodes: str
 ) -> None:
     """Slurm says so of a job that it comes to: until it comes to it again, that stands."""
-    said, others = of_one_user(40, reason), [a_slurm_job("90", user="bob", reason="Priority")]
+    said = of_one_user(40, reason, required_nodes=nodes)
+    others = [a_slurm_job("90", user="bob", reason="Priority")]
     found = read(view, [*said, *others])
     assert positioned(found) == {job.id for job in (*said, *others)}
     assert {name for name, one in found.items() if one.limited} == {job.id for job in said}
@@ -125,8 +129,23 @@ def test_who_waits_for_something_else_than_turn_and_room_is_passed_by_at_its_pos
     assert not any(one.limited for one in found.values())
 
 
-def test_what_one_partition_says_of_a_job_of_several_does_not_pass_it_by(view: StatedView) -> None:
-    job = a_slurm_job("1", partitions=("gpu", "debug"), reason="PartitionTimeLimit")
+@pytest.mark.parametrize(
+    "job",
+    [
+        # Nodes are missing to everybody, and come back for everybody.
+        a_slurm_job("1", reason=NODE_DOWN),
+        a_slurm_job("1", reason="ReqNodeNotAvail, Reserved for maintenance"),
+        # The head of a partition that shares its nodes with another one.
+        a_slurm_job(
+            "1",
+            required_nodes="n1",
+            reason="Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+        ),
+        a_slurm_job("1", partitions=("gpu", "debug"), reason=NODE_DOWN, required_nodes="n1"),
+        a_slurm_job("1", required_nodes="n1", reason="Priority"),
+    ],
+)
+def test_who_waits_as_others_do_is_not_passed_by(view: StatedView, job: SlurmJob) -> None:
     assert not read(view, [job])["1"].limited
 
 

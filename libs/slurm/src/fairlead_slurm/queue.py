@@ -38,6 +38,7 @@ _FIELDS = (
     "tres-per-job",
     "tres-per-task",
     "dependency",
+    "reqnodes",
     "reason",
     "account",
     "comment",
@@ -94,6 +95,8 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str
     comment: str
     name: str
+    required_nodes: str = ""
+    """Nodes that the job names, as Slurm writes a list of them; empty where any will do."""
     leader: int = 0
     """Number of the first part, for a part of a heterogeneous job; else 0."""
     parts: tuple["SlurmJob", ...] = ()
@@ -164,7 +167,7 @@ class QueueReader:
 def _job(fields: list[str]) -> SlurmJob:
     (
         name_in_array, number, state, priority, nice, user, partition, qos, submitted, started, ends,
-        eligible, limit, restarts, nodes, tracked, tasks, per_node, per_job, per_task, dependency, reason, account, comment, name,
+        eligible, limit, restarts, nodes, tracked, tasks, per_node, per_job, per_task, dependency, required, reason, account, comment, name,
     ) = fields  # fmt: skip
     since = instant(submitted)
     if since is None:
@@ -194,6 +197,7 @@ def _job(fields: list[str]) -> SlurmJob:
         nodes=int(nodes),
         resources=resources_of(tracked, (per_node, int(nodes)), (per_job, 1), (per_task, int(tasks))),
         dependency=_given(dependency),
+        required_nodes=_given(required),
         reason=_given(reason),
         comment=_given(comment)[:LONGEST_TEXT],
         name=name[:LONGEST_TEXT],

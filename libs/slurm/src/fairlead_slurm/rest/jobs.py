@@ -60,6 +60,7 @@ class _JobRecord(msgspec.Struct, frozen=True):
     tres_per_job: str = ""
     tres_per_task: str = ""
     dependency: str = ""
+    required_nodes: str = ""
     state_reason: str = ""
     comment: str = ""
     name: str = ""
@@ -133,6 +134,7 @@ def _job(record: _JobRecord, array: int, task: int | None) -> SlurmJob:
         nodes=nodes or 0,
         resources=resources_of(record.tres_alloc_str or record.tres_req_str, *asked),
         dependency=record.dependency,
+        required_nodes=record.required_nodes,
         reason=record.state_reason,
         comment=record.comment[:LONGEST_TEXT],
         name=record.name[:LONGEST_TEXT],

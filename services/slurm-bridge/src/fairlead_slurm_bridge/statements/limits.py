@@ -6,8 +6,7 @@ would fill the window, and nobody who could start would have a level. So one of 
 and Slurm goes on looking whether the limit still holds. It is stated as limited, so it counts neither for its tenant, as if
 it started, nor in the window.
 
-So does a job of which Slurm says that something else is in its way than its turn or room: a node that it names and that is
-down or drained, a licence, a burst buffer.
+So is a job that asks for what is missing by its own words: a node that it names and that is down or drained, a licence.
 """
 
 import math
@@ -27,8 +26,10 @@ _NOT_LOOKED_AT = ("", "None", "Priority")
 """Reasons of a job that Slurm has not come to: it has another priority since, or others stand before it."""
 ORDINARY_REASONS = (*_NOT_LOOKED_AT, "Resources")
 """Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says another of them."""
-_OF_A_PARTITION = "Partition"
-"""The beginning of reasons of one partition. A job that lists several may start in another one."""
+_OF_NAMED_NODES = "ReqNodeNotAvail"
+"""The beginning of the reason that nodes are down, drained or reserved: also where a job of no node's name needs them."""
+_OF_OWN_WORDS = ("Licenses", "BadConstraints")
+"""Reasons of what a job asks for beside nodes."""
 _READINGS = 30
 """Readings for which a limit counts after it was told last, a quarter of a minute at least: whoever stands for the others
 may start meanwhile, and Slurm has to come to the next one first."""
@@ -67,8 +68,8 @@ class UserLimits:
 
     def __init__(self) -> None:
         self._limits: dict[_Owner, list[_Limit]] = {}
-        self._hindered: dict[str, str] = {}
-        """Reasons by job that are neither ordinary nor a limit's."""
+        self._hindered: set[str] = set()
+        """Jobs by id that wait for what their own words ask for."""
 
     def limited(self, jobs: Sequence[tuple[SlurmJob, JobState]]) -> dict[str, str]:
         """The jobs that a limit or something else holds back, by uid, each with the reason for which it has no position.
@@ -92,16 +93,10 @@ class UserLimits:
     def _note(self, jobs: Sequence[SlurmJob]) -> None:
         """Takes in what Slurm says in this reading; forgets what it has not said for a while."""
         # Where Slurm has not come to a job anew, what it said of it last stands.
-        said = {
-            job.id: self._hindered.get(job.id, "") if job.reason in _NOT_LOOKED_AT else job.reason
-            for job in jobs
-        }
         self._hindered = {
-            job: reason
-            for job, reason in said.items()
-            if reason not in ORDINARY_REASONS
-            and not _LIMIT.match(reason)
-            and not reason.startswith(_OF_A_PARTITION)
+            job.id
+            for job in jobs
+            if _is_hindered(job) or (job.id in self._hindered and job.reason in _NOT_LOOKED_AT)
         }
         told: dict[_Owner, list[_Limit]] = {}
         for job in jobs:
@@ -118,6 +113,12 @@ class UserLimits:
                 limit.readings -= 1
                 if limit.readings > 0:
                     yield owner, limit
+
+
+def _is_hindered(job: SlurmJob) -> bool:
+    """Whether Slurm says that what the job's own words ask for is missing. Of several partitions another one may have it."""
+    missing = job.reason in _OF_OWN_WORDS or (job.required_nodes and job.reason.startswith(_OF_NAMED_NODES))
+    return bool(missing) and len(job.partitions) == 1
 
 
 def _why_unranked(
