@@ -114,18 +114,27 @@ def test_a_pool_whose_queue_outpaces_levels_is_followed_loosely_at_best(
     assert said({"c1/cpu": ["main"]}) == said({}) == (stated, why)
 
 
-PASSED = "6 of the last 20 starts took room that a job before them should have had"
-
-
 @pytest.mark.parametrize(
-    ("newcomers", "more"),
-    [(0, ""), (4, "; 4 of these 6 had just come, and the frontend tried them at once")],
+    ("found", "words"),
+    [
+        (OutOfTurn(starts=20, passed=6), "6 took room that a job before them should have had"),
+        (
+            OutOfTurn(starts=20, passed=0, newcomers=4),
+            "4 had just come, and took room that others waited for",
+        ),
+        (
+            OutOfTurn(starts=20, passed=6, newcomers=4),
+            "6 took room that a job before them should have had and 4 had just come, and took room that others waited for",
+        ),
+    ],
 )
 def test_a_pool_in_which_many_start_out_of_turn_is_followed_loosely_at_best(
-    newcomers: int, more: str
+    found: OutOfTurn, words: str
 ) -> None:
-    found = OutOfTurn(starts=20, passed=6, newcomers=newcomers)
-    for stated, told in (("exact", ("loose", PASSED + more)), ("tie-break", ("tie-break", "own quotas"))):
+    for stated, told in (
+        ("exact", ("loose", f"of the last 20 starts {words}")),
+        ("tie-break", ("tie-break", "own quotas")),
+    ):
         cache, leaders = (
             ClusterCache(),
             StatedLeaders(WATCHED, a_lease("admitter", out_of_turn={"c1/gpu": found})),

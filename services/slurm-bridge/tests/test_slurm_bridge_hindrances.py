@@ -107,7 +107,10 @@ def test_the_next_one_stands_for_the_rest_once_the_first_runs_and_the_limit_ends
 NODE_DOWN = "ReqNodeNotAvail, UnavailableNodes:n1"
 
 
-@pytest.mark.parametrize(("reason", "nodes"), [(NODE_DOWN, "n1"), ("Licenses", ""), ("BadConstraints", "")])
+@pytest.mark.parametrize(
+    ("reason", "nodes"),
+    [(NODE_DOWN, "n1"), ("Licenses", ""), ("BadConstraints", ""), ("JobArrayTaskLimit", "")],
+)
 def test_who_waits_for_what_its_own_words_ask_for_is_passed_by_at_its_position(
     view: StatedView, reason: str, nodes: str
 ) -> None:
@@ -161,6 +164,15 @@ def test_what_is_left_of_an_array_waits_for_a_limit_as_one(view: StatedView) -> 
     found = read(view, [a_slurm_job("3", reason=LIMIT), *tasks])
     assert positioned(found) == {"3"}
     assert found["7"].phase is Phase.HELD
+
+
+def test_the_first_task_of_an_array_stands_for_what_is_left_of_it(view: StatedView) -> None:
+    """The tasks that have levels are records of their own, numbered after the array's."""
+    own = [a_slurm_job(f"7_{task}", reason=LIMIT, number=8 + task, submitted=NOON) for task in range(3)]
+    rest = [a_slurm_job(f"7_{task}", reason="Priority", number=7, submitted=NOON) for task in range(3, 20)]
+    found = read(view, [*own, *rest])
+    assert positioned(found) == {"7_0"}
+    assert found["7"].held_by.endswith("and job 7_0 comes first")
 
 
 @pytest.mark.parametrize("reason", ["PartitionTimeLimit", "PartitionNodeLimit"])

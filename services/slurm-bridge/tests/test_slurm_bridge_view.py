@@ -110,7 +110,7 @@ def test_where_site_factor_counts_nothing_there_are_no_levels() -> None:
         ({"priority": 0, "reason": "JobHeldUser"}, Phase.HELD),
         ({"dependency": "afterok:3(unfulfilled)", "reason": "Dependency"}, Phase.HELD),
         ({"reason": "BeginTime"}, Phase.HELD),
-        ({"reason": "JobArrayTaskLimit"}, Phase.HELD),
+        ({"reason": "JobArrayTaskLimit"}, Phase.WAITING),
         ({"reason": "AssocGrpGRES"}, Phase.WAITING),
         ({"state": "REQUEUE_HOLD"}, Phase.HELD),
         ({"state": "RUNNING", "started": NOON}, Phase.RUNNING),

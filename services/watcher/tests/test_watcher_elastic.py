@@ -32,7 +32,9 @@ def a_view() -> ClusterView:
     return view
 
 
-def slice_of(pods: int, name: str, *conditions: KubeObject, replaces: str = "") -> Workload:
+def slice_of(
+    pods: int, name: str, *conditions: KubeObject, replaces: str = "", queue: str = "cq"
+) -> Workload:
     item = things.workload(name, "team-a", "main", {"gpu": 1}, pods=pods)
     item["metadata"] |= {
         "uid": name,
@@ -40,6 +42,9 @@ def slice_of(pods: int, name: str, *conditions: KubeObject, replaces: str = "") 
         "annotations": {REPLACES: replaces} if replaces else {},
     }
     item["status"] = {"conditions": list(conditions)}
+    if RESERVED in conditions:
+        usage = {"name": "main", "count": pods, "resourceUsage": {"gpu": str(pods)}}
+        item["status"]["admission"] = {"clusterQueue": queue, "podSetAssignments": [usage]}
     return msgspec.convert(item, Workload)
 
 
@@ -55,6 +60,7 @@ def test_a_new_slice_asks_for_what_is_more_and_holds_all_once_it_took_the_others
     found = stated(view, slice_of(6, "new", replaces="team-a/old"), old)
     assert found["old"].demand == {"gpu": 2000, "pods": 2000}
     assert (found["new"].demand, found["new"].phase) == ({"gpu": 4000, "pods": 4000}, Phase.WAITING)
+    assert (found["new"].pods, found["new"].shapes) == (4, ())
     assert stated(view, slice_of(3, "old", RESERVED))["new"].demand == {"gpu": 3000, "pods": 3000}
     admitted = slice_of(6, "new", RESERVED, replaces="team-a/old")
     assert stated(view, slice_of(2, "old", RESERVED, FINISHED), admitted)["new"].demand == {
@@ -64,6 +70,7 @@ def test_a_new_slice_asks_for_what_is_more_and_holds_all_once_it_took_the_others
 
 
 def test_a_slice_whose_predecessor_does_not_run_asks_for_all() -> None:
-    for others in ([], [slice_of(2, "old")], [slice_of(2, "old", RESERVED, FINISHED)]):
+    elsewhere = slice_of(2, "old", RESERVED, queue="another")
+    for others in ([], [slice_of(2, "old")], [slice_of(2, "old", RESERVED, FINISHED)], [elsewhere]):
         found = stated(a_view(), *others, slice_of(6, "new", replaces="team-a/old"))
         assert found["new"].demand == {"gpu": 6000, "pods": 6000}

@@ -236,7 +236,7 @@ def test_why_it_is_held_is_said_beside_what_kueue_last_said() -> None:
     )
     for refusal in ("resources didn't satisfy LimitRange constraints: a", "resources validation failed: b"):
         refused = job_of(raw(condition("QuotaReserved", "False", "Pending", refusal)))
-        assert (refused.said, refused.held_by) == (refusal, "Kueue refuses what its pods ask for")
+        assert (refused.said, refused.phase, refused.limited) == (refusal, Phase.WAITING, True)
     oversize = job_of(raw(said, spec__queueName="main"), a_view(quotas={}))
     assert "ClusterQueue cq has no quota of it" in oversize.held_by
 

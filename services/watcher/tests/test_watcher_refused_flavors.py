@@ -86,13 +86,6 @@ BOTH = quotas("spot", "base") | GPUS
             quotas("spot.v1") | GPUS,
             True,
         ),
-        # A topology's sentence does not name the flavor: it speaks of the only one.
-        (refusal(UNSUITED), quotas("spot") | GPUS, True),
-        (refusal(UNSUITED), quotas("spot") | quotas("cards", "more", resource="gpu"), False),
-        (refusal(UNSUITED, SHORT), quotas("base") | GPUS, False),
-        (refusal(NO_NODE + 'nodeSelector: 2, resource "nvidia.com/gpu": 1'), quotas("spot") | GPUS, False),
-        (refusal(NO_NODE + "nodeSelector: 2"), quotas("spot") | GPUS, False),
-        (refusal('topology "racks" allows to fit only 2 out of 3 pod(s)'), quotas("spot") | GPUS, False),
         (refusal(SHORT), BOTH, False),
         ("", BOTH, False),
         ("Workload no longer fits after processing another workload", BOTH, False),
@@ -113,6 +106,25 @@ def test_a_job_is_flavorless_where_every_flavor_of_a_resource_is_named(
     message: str, given: Quotas, *, flavorless: bool
 ) -> None:
     assert bool(job_of(message, given).flavorless) is flavorless
+
+
+@pytest.mark.parametrize(
+    ("message", "limited"),
+    [
+        (refusal(UNSUITED), True),
+        (refusal(UNSUITED, SHORT), False),
+        (refusal(NO_NODE + 'nodeSelector: 2, resource "nvidia.com/gpu": 1'), False),
+        (refusal(NO_NODE + "nodeSelector: 2"), False),
+        (refusal('topology "racks" allows to fit only 2 out of 3 pod(s)'), False),
+    ],
+)
+def test_a_job_whose_nodes_are_missing_is_tried_in_its_turn_and_counts_nothing(
+    message: str, *, limited: bool
+) -> None:
+    """Nodes come and go, and of jobs of one shape Kueue says so of the first alone."""
+    job = job_of(message, quotas("spot") | GPUS)
+    assert (bool(job.flavorless), bool(job.limited)) == (False, limited)
+    assert not job_of(message, quotas("spot") | GPUS, strategy="StrictFIFO").limited
 
 
 def test_that_all_pods_are_too_many_is_no_refusal_where_fewer_may_start() -> None:

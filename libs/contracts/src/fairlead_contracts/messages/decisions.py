@@ -136,8 +136,8 @@ class QueueHeads(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS
     cluster: str
     queue: str
     flavorless: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether these are jobs that no flavor takes: the frontend passes them by. Left out where some flavor does, and by
-    earlier releases, which have all jobs of a queue together."""
+    """Whether these are jobs that cannot start as things are, and stand apart: no flavor takes them, they are larger than
+    the pool, or limited. Left out of others, and by earlier releases, which have all jobs of a queue together."""
     waiting: int
     """Number of jobs that wait in this shard's part of the queue, labelled or not."""
     positions: list[Position]

@@ -93,9 +93,9 @@ class OutOfTurn(msgspec.Struct, frozen=True, kw_only=True):
 
     starts: int
     passed: int
-    """Number of those that took room which a waiting job before them should have had, newcomers among them."""
+    """Number of those that took room which a waiting job before them should have had."""
     newcomers: int = 0
-    """Number of the latter that had come just before: the frontend tried them at once."""
+    """Number of others that had come just before, and took room that others waited for: nobody could order them."""
 
 
 class LeaderLease(Message, frozen=True, kw_only=True):
@@ -124,9 +124,9 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     out_of_turn: dict[str, OutOfTurn] = {}
     """Starts of the last minute, by pool; pools in which few did not follow the order are left out."""
     left_alone: list[LeftAlone] = []
+    """Jobs that an admitter leaves alone, by pool; pools with none are left out."""
     contested: dict[str, int] = {}
     """Number of queued jobs whose levels somebody else changed within the last ten seconds, by pool: they are written again."""
-    """Jobs that an admitter leaves alone, by pool; pools with none are left out."""
     silent: str = ""
     """Reason for which the cluster does not answer; empty while it does. A watcher says why its statements
     may be old, an admitter why it cannot write there."""

@@ -10,7 +10,7 @@ something that quota does not show (taints, nodes of a flavor, checks): it is le
 takes or a limit holds back, by the frontend's own word, is left out at once.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -107,9 +107,17 @@ def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict
     return ahead
 
 
-def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[str] = ()) -> list[JobState]:
-    """The waiting jobs that there is room for together, taken in the order's sequence."""
+def would_start(
+    order: Sequence[JobState],
+    now: Holdings,
+    hindered: Collection[str] = (),
+    *,
+    without: Iterable[JobState] = (),
+) -> list[JobState]:
+    """The waiting jobs that there is room for together, taken in the order's sequence; as if running ones were not there."""
     filling = _RoomFilling(now)
+    for job in without:
+        filling.room.hold(job.queue, charges(job), sign=-1)
     return [job for job in order if not (job.passed_by or job.uid in hindered) and filling.takes(job)]
 
 
@@ -157,7 +165,7 @@ class AdherenceFold:
     Attributes:
         judged: number of admissions.
         missed: number of those that went before a job that fitted.
-        barged: number of newcomers that did, which are not judged.
+        barged: number of newcomers that took room which waiting jobs would have had; they are not judged.
         idle: what stood idle, by resource, base units times seconds.
     """
 
@@ -190,22 +198,29 @@ class AdherenceFold:
     def look(self, look: PoolInstant) -> list[PassedOver]:
         """Takes one look in; returns its admissions, each judged by the kindest of the orders."""
         self._pass_time(look.at)
-        found = self._by_the_kindest(look, look.admitted)
+        verdicts = [
+            dict(passed_over(order, look.admitted, look.holdings, self._hindered)) for order in look.orders
+        ]
+        found = [
+            PassedOver(job.uid, min(verdict[job.uid] for verdict in verdicts))
+            for job in look.admitted
+            if verdicts
+        ]
         self.judged += len(found)
         self.missed += sum(one.jobs > 0 for one in found)
-        if look.newcomers:
-            beside = self._by_the_kindest(look, [*look.admitted, *look.newcomers])
-            self.barged += sum(one.jobs > 0 for one in beside[len(look.admitted) :])
+        self.barged += self._barged(look)
         self._count_idle(look)
         return found
 
-    def _by_the_kindest(self, look: PoolInstant, admitted: Sequence[JobState]) -> list[PassedOver]:
-        verdicts = [
-            dict(passed_over(order, admitted, look.holdings, self._hindered)) for order in look.orders
-        ]
-        return [
-            PassedOver(job.uid, min(verdict[job.uid] for verdict in verdicts)) for job in admitted if verdicts
-        ]
+    def _barged(self, look: PoolInstant) -> int:
+        """The number of newcomers that hold room which waiting jobs would have taken, one job for one newcomer at the most."""
+        if not look.newcomers or not look.orders:
+            return 0
+        started = {job.uid for job in (*look.admitted, *look.newcomers)}
+        waiting = [job for job in look.orders[-1] if job.uid not in started]
+        now = len(would_start(waiting, look.holdings, self._hindered))
+        before = len(would_start(waiting, look.holdings, self._hindered, without=look.newcomers))
+        return min(len(look.newcomers), max(0, before - now))
 
     def _pass_time(self, at: float) -> None:
         if self._since is not None:

@@ -71,7 +71,7 @@ class AdherenceRecord:
         )
         self.barged: prometheus_client.Counter = metrics.counter(
             "newcomers_out_of_order",
-            "Admissions of jobs that came just before, in room which a waiting job should have had.",
+            "Admissions of jobs that came just before, in room which a waiting job would have taken.",
             labels=["pool"],
         )
         self.unjudged: prometheus_client.Counter = metrics.counter(
@@ -112,21 +112,26 @@ class _PoolAdherence:
         self.queues: list[QueueState] = []
         self.unjudged = Counter[Unjudged]()
         self._recent: deque[tuple[float, OutOfTurn]] = deque()
+        self._is_told = False
 
     def note_starts(self, at: float, starts: int, missed: int, barged: int) -> None:
         """Notes the starts of one look."""
         if starts:
-            self._recent.append((at, OutOfTurn(starts=starts, passed=missed + barged, newcomers=barged)))
+            self._recent.append((at, OutOfTurn(starts=starts, passed=missed, newcomers=barged)))
         while self._recent and self._recent[0][0] <= at - RECENT_SECONDS:
             self._recent.popleft()
 
     def out_of_turn(self, now: float) -> OutOfTurn | None:
         """The starts of the last minute; None where few of them did not follow the order."""
         recent = [one for at, one in self._recent if at > now - RECENT_SECONDS]
-        starts, passed = sum(one.starts for one in recent), sum(one.passed for one in recent)
-        if passed < max(_FEWEST, _MANY * starts):
-            return None
-        return OutOfTurn(starts=starts, passed=passed, newcomers=sum(one.newcomers for one in recent))
+        found = OutOfTurn(
+            starts=sum(one.starts for one in recent),
+            passed=sum(one.passed for one in recent),
+            newcomers=sum(one.newcomers for one in recent),
+        )
+        part = _MANY / 2 if self._is_told else _MANY  # the word shall not flip about the threshold
+        self._is_told = found.passed + found.newcomers >= max(_FEWEST, part * found.starts)
+        return found if self._is_told else None
 
 
 class _Standby:
@@ -311,7 +316,7 @@ class AdherenceWatch:
         # Admissions are held against all orders of the last moment; what stands idle follows from the newest alone.
         orders = [
             self._jobs_of(name, order, queues, rulebook=rulebook, admitted=admitted)
-            for order in (pool.orders if judged or newcomers else list(pool.orders)[-1:])
+            for order in (pool.orders if judged else list(pool.orders)[-1:])
         ]
         fold = pool.adherence
         before = fold.judged, fold.missed, fold.barged, dict(fold.idle)

@@ -147,12 +147,12 @@ def _enforcement(
 
 
 def _out_of_turn_in_words(found: OutOfTurn) -> str:
-    said = (
-        f"{found.passed} of the last {found.starts} starts took room that a job before them should have had"
-    )
-    if not found.newcomers:
-        return said
-    return f"{said}; {found.newcomers} of these {found.passed} had just come, and the frontend tried them at once"
+    told = []
+    if found.passed:
+        told.append(f"{found.passed} took room that a job before them should have had")
+    if found.newcomers:
+        told.append(f"{found.newcomers} had just come, and took room that others waited for")
+    return f"of the last {found.starts} starts {' and '.join(told)}"
 
 
 def _left_alone_in_words(jobs: int) -> str:

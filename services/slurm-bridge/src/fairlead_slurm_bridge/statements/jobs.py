@@ -35,7 +35,6 @@ _NOT_ELIGIBLE = {
     "BeginTime": "may not begin yet (begin time)",
     "JobHeldUser": "held by its user",
     "JobHeldAdmin": "held by an administrator",
-    "JobArrayTaskLimit": "its array runs as many tasks at once as it may",
     "Reservation": "waits for its reservation",
     **_OF_ITS_PARTITION,
 }

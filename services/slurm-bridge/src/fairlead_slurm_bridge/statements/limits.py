@@ -28,8 +28,10 @@ ORDINARY_REASONS = (*_NOT_LOOKED_AT, "Resources")
 """Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says another of them."""
 _OF_NAMED_NODES = "ReqNodeNotAvail"
 """The beginning of the reason that nodes are down, drained or reserved: also where a job of no node's name needs them."""
-_OF_OWN_WORDS = ("Licenses", "BadConstraints")
-"""Reasons of what a job asks for beside nodes."""
+_OF_AN_ARRAY = "JobArrayTaskLimit"
+"""The reason that as many tasks of an array run as its own words let run."""
+_OF_OWN_WORDS = ("Licenses", "BadConstraints", _OF_AN_ARRAY)
+"""Reasons of what a job asks for beside nodes. An array's tasks need a level: else Slurm comes to none once some have ended."""
 _READINGS = 30
 """Readings for which a limit counts after it was told last, a quarter of a minute at least: whoever stands for the others
 may start meanwhile, and Slurm has to come to the next one first."""
@@ -83,7 +85,8 @@ class UserLimits:
         limited = [one for one in jobs if _owner(one[0]) in self._limits]
         ahead: dict[_Owner, list[tuple[_Amounts, str]]] = {}
         found = {state.uid: "" for job, state in jobs if job.id in self._hindered}
-        for job, state in sorted(limited, key=lambda one: (one[1].submitted, one[1].uid)):
+        # What is left of an array has the number of its first task, and comes behind the tasks that have positions.
+        for job, state in sorted(limited, key=lambda one: (one[1].submitted, one[0].array, one[0].task or 0)):
             owner = _owner(job)
             asked = _asked(job)
             if holding := [one for one in self._limits[owner] if one.holds(job, asked)]:
@@ -118,7 +121,7 @@ class UserLimits:
 def _is_hindered(job: SlurmJob) -> bool:
     """Whether Slurm says that what the job's own words ask for is missing. Of several partitions another one may have it."""
     missing = job.reason in _OF_OWN_WORDS or (job.required_nodes and job.reason.startswith(_OF_NAMED_NODES))
-    return bool(missing) and len(job.partitions) == 1
+    return bool(missing) and (len(job.partitions) == 1 or job.reason == _OF_AN_ARRAY)
 
 
 def _why_unranked(

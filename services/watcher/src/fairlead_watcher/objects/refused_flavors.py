@@ -1,10 +1,12 @@
 """Flavors that do not take a Workload whatever quota is free, read from what Kueue says of it. Pure.
 
 The words are those of Kueue 0.19, `pkg/scheduler/flavorassigner`. For each pod set it names the flavors that it looked
-at, each with what is in the way: node labels, taints, a topology, more than the flavor can ever give. One reason alone
-passes by itself: that quota is used up. So whatever else is said of a flavor, now or by a later Kueue, refuses.
+at, each with what is in the way: node labels, taints, a topology, more than the flavor can ever give. That quota is used
+up passes by itself; whatever else is said of a flavor, now or by a later Kueue, refuses.
 
-What Kueue said may be old. So that a job asks for more than a flavor can give is held against the quota of now.
+What Kueue said may be old: of jobs of one shape it tries the first alone (SchedulingEquivalenceHashing), and says nothing
+new of the others. So that a job asks for more than a flavor can give is held against the quota of now. That no node is
+suited is no refusal of a flavor, as nodes come and go: the job is still tried in its turn.
 """
 
 import re
@@ -42,18 +44,16 @@ class PodSetRefusal(NamedTuple):
     """Flavors that refuse it for another reason than their quota."""
     too_large: frozenset[TooLarge] = frozenset()
     no_node: bool = False
-    """Whether no node of its topology takes a pod, however empty. The sentence does not name the flavor."""
+    """Whether no node of its topology takes a pod, however empty."""
 
-    def refuses(self, demand: Mapping[str, int], givers: Mapping[str, Mapping[str, int]]) -> bool:
+    def is_by_all(self, demand: Mapping[str, int], givers: Mapping[str, Mapping[str, int]]) -> bool:
         """Whether every flavor that gives one of its resources refuses it; see `has_no_flavor`."""
         refusing = self.flavors | {
             one.flavor
             for one in self.too_large
             if one.asked > givers.get(one.resource, {}).get(one.flavor, 0)
         }
-        given = [givers[resource].keys() for resource in demand if givers.get(resource)]
-        only = bool(given) and all(len(flavors) == 1 for flavors in given)
-        return (self.no_node and only) or any(flavors <= refusing for flavors in given)
+        return any(givers[resource].keys() <= refusing for resource in demand if givers.get(resource))
 
 
 type RefusedFlavors = tuple[PodSetRefusal, ...]
@@ -105,4 +105,4 @@ def has_no_flavor(
         demand: the job's demand.
         givers: the most that its queue can have, by resource and flavor.
     """
-    return any(one.refuses(demand, givers) for one in refused)
+    return any(one.is_by_all(demand, givers) for one in refused)

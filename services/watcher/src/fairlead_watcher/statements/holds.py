@@ -20,8 +20,6 @@ _DEACTIVATED = {
     "DeactivatedDueToRequeuingLimitExceeded": "it was put back more often than Kueue allows",
 }
 """Sentences by Kueue's reason for an eviction."""
-_REFUSED = ("resources validation failed: ", "resources didn't satisfy LimitRange constraints: ")
-"""The beginnings of what Kueue 0.19 says of a Workload that it looks at no flavor for (`pkg/workload/resources.go`)."""
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +41,6 @@ def hold_on(
     return (
         _own_hold(facts)
         or _too_many_hold(facts.too_many, counted=facts.too_many_counted)
-        or _refusal_hold(facts.said)
         or _queue_hold(facts, local_queue, queue)
         or (_selector_hold(facts, queue, around) if queue is not None else None)
         or _eviction_hold(facts, now)
@@ -84,11 +81,6 @@ def _too_many_hold(resources: int, *, counted: bool) -> Hold | None:
             remedy=f"ask for fewer: {most}, {so}",
         ),
     )
-
-
-def _refusal_hold(said: str) -> Hold | None:
-    """The hold on what Kueue refuses before it looks at quota. It looks again when the Workload or a LimitRange changes."""
-    return Hold(why="Kueue refuses what its pods ask for") if said.startswith(_REFUSED) else None
 
 
 def _deactivated_by_kueue(facts: WorkloadFacts) -> str:

@@ -21,6 +21,8 @@ UNSTAMPED = 0
 """The epoch and revision of statements here: the announcer sets both."""
 MOST_FAULTS = 16
 """Unreadable annotations of one job that are told, each with its value."""
+_REFUSED = ("resources validation failed: ", "resources didn't satisfy LimitRange constraints: ")
+"""The beginnings of what Kueue 0.19 says of a Workload that it looks at no flavor for (`pkg/workload/resources.go`)."""
 _POD = "Pod"
 _POD_GROUP = "PodGroup"
 
@@ -36,11 +38,10 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
     """The job that a Workload is."""
     queue = _queue(facts, around)
     view = around.queue(queue) if queue else None
-    demand = _demand(facts, view, around)
+    facts = _beside_replaced(facts, queue, around)
+    demand = _demand(facts, view)
     hold = None if facts.run or facts.end else hold_on(facts, demand, around, now)
-    owner = _owner_words(facts, around)
-    words = merged((facts.own, facts.template, owner))
-    class_request = class_request_in(_places(facts, owner))
+    words, class_request = _words(facts, around)
     job = JobState(
         cluster=cluster,
         epoch=UNSTAMPED,
@@ -77,12 +78,19 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         annotations=words.annotations,
         said=facts.said,
         flavorless=(hold is None and _is_passed_by(facts, demand, view)) or msgspec.UNSET,
+        limited=(hold is None and _is_limited(facts, view)) or msgspec.UNSET,
         held_by=hold.why if hold else "",
         faults=(*_faults(class_request, words, hold), *_priority_faults(facts, around)),
         carries=words.annotations.get(CARRIES),
         traceparent=words.annotations.get(TRACEPARENT),
     )
     return JobTranslation(job, hold.until if hold else None)
+
+
+def _words(facts: WorkloadFacts, around: WorkloadContext) -> tuple[MetadataWords, ClassRequest]:
+    """The labels and annotations that count for the job, and the class that they ask for."""
+    owner = _owner_words(facts, around)
+    return merged((facts.own, facts.template, owner)), class_request_in(_places(facts, owner))
 
 
 def _level(facts: WorkloadFacts, around: WorkloadContext) -> int:
@@ -99,19 +107,18 @@ def _queue(facts: WorkloadFacts, around: WorkloadContext) -> str:
     return local_queue.queue if local_queue else ""
 
 
-def _demand(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> dict[str, int]:
-    """The demand; of an elastic job's new slice, what it asks for beside the one that it replaces."""
+def _beside_replaced(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> WorkloadFacts:
+    """The Workload; an elastic job's new slice with what it asks for beside the one of its queue whose place it takes."""
     replaced = around.running(facts.namespace, facts.replaces) if facts.replaces else None
-    if replaced is None:
-        return _counted_demand(facts, queue)
-    held = _counted_demand(replaced, queue)
-    return {
-        name: max(0, amount - held.get(name, 0)) for name, amount in _counted_demand(facts, queue).items()
-    }
+    if replaced is None or replaced.run is None or replaced.run.queue != queue:
+        return facts
+    demand = {name: max(0, amount - replaced.demand.get(name, 0)) for name, amount in facts.demand.items()}
+    pods = max(1, facts.pods - replaced.pods)
+    return msgspec.structs.replace(facts, demand=demand, pods=pods, shapes=[])
 
 
-def _counted_demand(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, int]:
-    """The demand of a whole Workload. Pods count only where the queue has quota for them, as in Kueue."""
+def _demand(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, int]:
+    """The demand. Pods count only where the queue has quota for them, as in Kueue."""
     if queue is None or PODS not in queue.most or not facts.pods:
         return facts.demand
     return facts.demand | {PODS: min(facts.pods * base_units(PODS), MAX_QUANTITY)}
@@ -129,6 +136,17 @@ def _is_passed_by(facts: WorkloadFacts, demand: dict[str, int], queue: QueueView
     if queue is None or queue.strategy == STRICT:
         return False
     return has_no_flavor(facts.refused, demand, queue.givers)
+
+
+def _is_limited(facts: WorkloadFacts, queue: QueueView | None) -> bool:
+    """Whether Kueue finds more in its way than quota and flavors, and the queue goes on behind it.
+
+    It is tried in its turn all the same: Kueue looks at it anew neither when a LimitRange changes nor, behind others of its
+    shape, when a node comes.
+    """
+    if facts.run or facts.end or queue is None or queue.strategy == STRICT:
+        return False
+    return facts.said.startswith(_REFUSED) or any(one.no_node for one in facts.refused)
 
 
 def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:
