@@ -297,6 +297,27 @@ async def test_jobs_for_a_node_that_is_drained_keep_nobody_from_a_level(
         lab.run("scontrol", "update", f"nodename={node}", "state=resume")
 
 
+async def test_an_array_that_lets_few_tasks_run_at_once_goes_on_beside_others(
+    slurm_lab: SlurmLab, tmp_path: Path
+) -> None:
+    """Checks that the next task starts whenever one has ended: slurmctld comes to none that has no level, once it said so."""
+    lab, at_once = slurm_lab, 2
+    blockers = lab.fill(SPARE)
+    array = lab.submit("vision", *PART, f"--array=1-20%{at_once}")
+    for _ in range(3 * SLOTS):
+        lab.submit("speech", *PART)
+
+    def of_array() -> list[str]:
+        return [job for job in running(lab) if job.startswith(f"{array}_")]
+
+    async with SlurmFleet(tmp_path, lab, policy=account_policy(WEIGHTS | {SPARE: 1})).running() as bus:
+        await order_stands(bus, lab, POSITIONS)
+        lab.run("scancel", *blockers)
+        for _ in range(5):
+            await eventually(lambda: len(of_array()) == at_once, 30, what="as many of its tasks run as may")
+            lab.run("scancel", *of_array())
+
+
 async def _urgent_goes_first(bus: Bus, lab: SlurmLab) -> None:
     words = (f"--qos={URGENT}",) if SlurmOptions().accounting else ()
     urgent = lab.submit("robots", *PART, *words)
