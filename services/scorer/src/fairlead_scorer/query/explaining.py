@@ -159,6 +159,9 @@ class Explainer:
         if not open_names:
             fact, told = (concealed_explanation(one, fact.tenant or "") for one in (fact, told))
         reasons = waiting_in_words(told, pool.rules, at)
+        job = self._cache.job(fact.uid)
+        if job is not None and job.passed_by:
+            reasons.append(job_sentences.passed_by(job))
         if silent:
             reasons.append(job_sentences.silent(silent))
         if unmarked := self._unmarked(pool.name) if fact.position is not None else []:

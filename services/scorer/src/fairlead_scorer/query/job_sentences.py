@@ -54,6 +54,12 @@ def unanswered(job: JobState) -> str:
     )
 
 
+def passed_by(job: JobState) -> str:
+    """A sentence on a waiting job that its frontend starts others past, whatever is free."""
+    why = "No flavor of its queue takes it" if job.flavorless else "More than its turn and room is in its way"
+    return f"{why} as things are: others start past it, and it counts nothing for its tenant's other jobs."
+
+
 def left_alone(since: Moment, level: int, pool: str) -> list[str]:
     """The sentences on a job that is not steered, as somebody else kept changing its level: what stands, and what ends that."""
     who = "somebody else kept changing it. Fairlead cannot see who."

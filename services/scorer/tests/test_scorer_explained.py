@@ -1,4 +1,4 @@
-"""An array as `explain` tells it: by its next task."""
+"""Jobs as `explain` tells them: an array by its next task, one that its frontend passes by as such."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def a_task(array: str, task: int, phase: Phase) -> JobState:
 
 @pytest.fixture
 def explainer() -> Explainer:
-    """Explains the jobs of a cluster with two arrays, and one that is only called as if it were a task."""
+    """Explains the jobs of a cluster with two arrays, one that is called as if it were a task, and two that are passed by."""
     cache = ClusterCache()
     all_steps(cache.adopting(a_document(), 1))
     jobs = [
@@ -29,6 +29,8 @@ def explainer() -> Explainer:
         a_task("8", 10, Phase.RUNNING),
         a_task("8", 9, Phase.RUNNING),
         a_job("9_1", uid="by-hand"),
+        a_job("lost", uid="lost", flavorless=True),
+        a_job("few", uid="few", limited=True),
     ]
     facts: list[State] = [a_pool(), a_queue(), *jobs]
     all_steps(cache.learning({subject_of(state): state for state in facts}))
@@ -54,3 +56,17 @@ async def test_an_array_is_explained_by_its_next_task_or_by_those_that_run(
     explainer: Explainer, name: str, tenant: str | None, found: list[str]
 ) -> None:
     assert [one.id for one in await explainer.explain(name, tenant, NOW)] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("lost", "No flavor of its queue takes it as things are: "),
+        ("few", "More than its turn and room is in its way as things are: "),
+        ("9_1", None),
+    ],
+)
+async def test_who_is_passed_by_is_told_so(explainer: Explainer, name: str, why: str | None) -> None:
+    [found] = await explainer.explain(name, None, NOW)
+    told = [said for said in found.reasons if "others start past it" in said]
+    assert [said.startswith(why or "") for said in told] == ([] if why is None else [True])
