@@ -208,19 +208,8 @@ class AdherenceFold:
         ]
         self.judged += len(found)
         self.missed += sum(one.jobs > 0 for one in found)
-        self.barged += self._barged(look)
-        self._count_idle(look)
+        self._count_room(look)
         return found
-
-    def _barged(self, look: PoolInstant) -> int:
-        """The number of newcomers that hold room which waiting jobs would have taken, one job for one newcomer at the most."""
-        if not look.newcomers or not look.orders:
-            return 0
-        started = {job.uid for job in (*look.admitted, *look.newcomers)}
-        waiting = [job for job in look.orders[-1] if job.uid not in started]
-        now = len(would_start(waiting, look.holdings, self._hindered))
-        before = len(would_start(waiting, look.holdings, self._hindered, without=look.newcomers))
-        return min(len(look.newcomers), max(0, before - now))
 
     def _pass_time(self, at: float) -> None:
         if self._since is not None:
@@ -228,8 +217,8 @@ class AdherenceFold:
                 self.idle[name] = self.idle.get(name, 0.0) + amount * (at - self._since)
         self._since = at
 
-    def _count_idle(self, look: PoolInstant) -> None:
-        """Counts what stands idle from this look on."""
+    def _count_room(self, look: PoolInstant) -> None:
+        """Counts the room that newcomers took from who waits, and what stands idle from this look on."""
         started = {job.uid for job in (*look.admitted, *look.newcomers)}
         order = [job for job in look.orders[-1] if job.uid not in started] if look.orders else []
         self._hindered = {
@@ -237,11 +226,18 @@ class AdherenceFold:
         }
         self._passed_by = sum(job.passed_by and job.uid not in self._hindered for job in order)
         fitting = would_start(order, look.holdings, self._hindered)
-        self._fits_since = {job.uid: self._fits_since.get(job.uid, look.at) for job in fitting}
+        if look.newcomers:
+            before = would_start(order, look.holdings, self._hindered, without=look.newcomers)
+            # One waiting job for one newcomer at the most.
+            self.barged += min(len(look.newcomers), max(0, len(before) - len(fitting)))
+        self._count_idle(look.at, fitting)
+
+    def _count_idle(self, at: float, fitting: Sequence[JobState]) -> None:
+        self._fits_since = {job.uid: self._fits_since.get(job.uid, at) for job in fitting}
         rate: dict[str, int] = {}
         for job in fitting:
-            if look.at - self._fits_since[job.uid] >= HINDERED_SECONDS:
-                self._hindered[job.uid] = look.at
+            if at - self._fits_since[job.uid] >= HINDERED_SECONDS:
+                self._hindered[job.uid] = at
                 continue
             for name, amount in job.demand.items():
                 rate[name] = rate.get(name, 0) + amount

@@ -77,7 +77,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         labels=words.labels,
         annotations=words.annotations,
         said=facts.said,
-        flavorless=(hold is None and _is_passed_by(facts, demand, view)) or msgspec.UNSET,
+        flavorless=(hold is None and _is_flavorless(facts, demand, view)) or msgspec.UNSET,
         limited=(hold is None and _is_limited(facts, view)) or msgspec.UNSET,
         held_by=hold.why if hold else "",
         faults=(*_faults(class_request, words, hold), *_priority_faults(facts, around)),
@@ -131,7 +131,7 @@ def _flavors(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, str]:
     return facts.run.flavors
 
 
-def _is_passed_by(facts: WorkloadFacts, demand: dict[str, int], queue: QueueView | None) -> bool:
+def _is_flavorless(facts: WorkloadFacts, demand: dict[str, int], queue: QueueView | None) -> bool:
     """Whether none of its queue's flavors suits it, and the queue goes on behind it: a StrictFIFO one does not."""
     if queue is None or queue.strategy == STRICT:
         return False
