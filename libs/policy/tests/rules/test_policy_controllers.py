@@ -128,13 +128,9 @@ def test_a_priority_override_counts_in_place_of_the_class_where_it_is_granted() 
     grants = [{"tenant": "b", "priority_override": True}]
     found = read_document({"class_mode": "wdrf", "tenants": [{"name": "a"}, {"name": "b"}], "grants": grants})
     book = Rulebook(found, 1)
-
-    class OverridingJob:
-        id, uid, requested_class = "x", "x", None
-
-    assert book.override_of(OverridingJob(), 5000, "b") == 5000
-    assert book.override_of(OverridingJob(), 5000, "a") is None
-    assert book.override_of(OverridingJob(), -1, "b") is None
+    assert book.override_of(a_job(priority_override=5000), "b") == 5000
+    assert book.override_of(a_job(priority_override=5000), "a") is None
+    assert book.override_of(a_job(priority_override=-1), "b") is None
     order = PoolFacts(book.pool_rules("p", CAPACITY))
     order.run("r1", "a", {"gpu": 5000})
     order.run("r2", "b", {"gpu": 5000})

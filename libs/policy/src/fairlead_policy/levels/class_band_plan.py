@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
-from fairlead_policy.levels.class_bands import ClassBand, ClassBandChanges, in_safe_order
+from fairlead_policy.levels.class_bands import ClassBand, ClassBandChanges, LevelChange, in_safe_order
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.levels.ties import Tie
 
@@ -45,16 +45,6 @@ class FrontendQueue(Protocol):
         """The level of a queued job."""
 
 
-class LevelChange(msgspec.Struct, frozen=True, gc=False):
-    """One level to write."""
-
-    uid: str
-    before: int
-    level: int
-    out_of_band: bool = False
-    """Whether it stood above its class."""
-
-
 class ClassBandPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The writes after which the frontend follows the window."""
 
@@ -84,7 +74,7 @@ def plan_class_bands(
         plan: `plan_levels`, or what remembers it.
     """
     sealed = _is_sealed(able, reserved=reserved)
-    parts: list[ClassBandChanges[LevelChange]] = []
+    parts: list[ClassBandChanges] = []
     kept = dropped = 0
     for class_band in class_bands:
         window = tuple(queued.window(class_band))

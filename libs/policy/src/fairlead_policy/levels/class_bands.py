@@ -7,37 +7,17 @@ job that stands above the band of its class is *out of band*: it is lowered to t
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Protocol
 
 import msgspec
 
+from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.snapshot.types import SnapshotQueue
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.plan import Band
 
-
-class LevelQueue(Protocol):
-    """A queue, as far as levels go: as a cluster states it, or a snapshot."""
-
-    @property
-    def default_level(self) -> int:
-        """The level of a job that nobody labelled."""
-        ...
-
-    @property
-    def lowest_level(self) -> int:
-        """The lowest that may be written."""
-        ...
-
-    @property
-    def highest_level(self) -> int:
-        """The highest that may be written."""
-        ...
-
-    @property
-    def bands_by_class(self) -> bool:
-        """Whether each class has levels of its own there."""
-        ...
+type LevelQueue = QueueState | SnapshotQueue
+"""A queue as a cluster states it, or a snapshot."""
 
 
 class ClassBand(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,21 +98,17 @@ def class_bands_of(
     return [ClassBand(band=band)]
 
 
-class BandChange(Protocol):
-    """A level to write."""
+class LevelChange(msgspec.Struct, frozen=True, gc=False):
+    """One level to write."""
 
-    @property
-    def before(self) -> int:
-        """The level that stands."""
-        ...
-
-    @property
-    def level(self) -> int:
-        """The level to write."""
-        ...
+    uid: str
+    before: int
+    level: int
+    out_of_band: bool = False
+    """Whether it stood above its class."""
 
 
-class ClassBandChanges[C: BandChange]:
+class ClassBandChanges:
     """The changes of one class band's plan.
 
     Args:
@@ -140,15 +116,15 @@ class ClassBandChanges[C: BandChange]:
         lowering: the writes that lower jobs out of band, outside of the window.
     """
 
-    def __init__(self, planned: Iterable[C], lowering: Iterable[C]) -> None:
-        self.raised: list[C] = []
-        self.lowered: list[C] = []
+    def __init__(self, planned: Iterable[LevelChange], lowering: Iterable[LevelChange]) -> None:
+        self.raised: list[LevelChange] = []
+        self.lowered: list[LevelChange] = []
         for change in planned:
             (self.raised if change.level > change.before else self.lowered).append(change)
         self.lowering = list(lowering)
 
 
-def in_safe_order[C: BandChange](parts: Sequence[ClassBandChanges[C]]) -> list[C]:
+def in_safe_order(parts: Sequence[ClassBandChanges]) -> list[LevelChange]:
     """The writes of all class bands, the highest class band's given first, so that no pair that stood right is turned round.
 
     By the level that a job leaves or gets, the highest first: each write counts from the front. A job out of band may be

@@ -5,46 +5,16 @@ The one judgement that writers follow and people are told.
 
 import enum
 from collections.abc import Collection, Mapping
-from typing import Protocol
 
 import msgspec
 
-from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, LeverFound, Revocation
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.bands import NarrowBand, narrow_bands
+from fairlead_policy.levels.class_bands import LevelQueue
 from fairlead_policy.levels.operators import ControlWord
-
-
-class JudgedQueue(Protocol):
-    """A queue, as far as levels are withheld from it: as a cluster states it, or a snapshot."""
-
-    @property
-    def name(self) -> str:
-        """The queue's name."""
-        ...
-
-    @property
-    def able(self) -> Capabilities:
-        """The capabilities of its frontend."""
-        ...
-
-    @property
-    def bands_by_class(self) -> bool:
-        """Whether each class has levels of its own there."""
-        ...
-
-    @property
-    def preempting(self) -> Mapping[str, str]:
-        """The queue's preemption settings, in its frontend's words, under which a level could stop a running job."""
-        ...
-
-    @property
-    def mending(self) -> Collection[str]:
-        """The values that make these settings harmless, as far as its frontend says any."""
-        ...
 
 
 class LevelFate(enum.StrEnum):
@@ -143,7 +113,7 @@ def _why_none_is_left(
     return "" if leave is None else leave.why_ineffective(found)
 
 
-def why_crossed(document: PolicyDocument, queues: Collection[JudgedQueue], values: Mapping[str, int]) -> str:
+def why_crossed(document: PolicyDocument, queues: Collection[LevelQueue], values: Mapping[str, int]) -> str:
     """The reason for which bands overlap: a level of a lower class could stand above a higher one; else empty.
 
     Narrow bands are followed. What the cluster says of classes are the `values`.
@@ -181,7 +151,7 @@ def may_preempt(queues: Collection[QueueState]) -> bool:
     return any(queue.preempting for queue in queues)
 
 
-def why_preempting(document: PolicyDocument, queues: Collection[JudgedQueue]) -> str:
+def why_preempting(document: PolicyDocument, queues: Collection[LevelQueue]) -> str:
     """The reason for which a level could stop a running job, if the policy does not take that; else empty."""
     if document.preemption != "never":
         return ""

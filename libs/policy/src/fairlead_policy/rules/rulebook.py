@@ -28,20 +28,27 @@ class Granted(NamedTuple):
     """The class that it asked for and may not have, or that does not exist."""
 
 
-class GrantSubject(Protocol):
-    """The job or tenant that a class is granted to."""
+class _SubmissionAsks(NamedTuple):
+    """A submission as something that asks for a class: its job has no name of its own yet."""
 
-    @property
-    def id(self) -> str:
-        """The job's name."""
+    id: str
+    uid: str
+    requested_class: str | None
 
-    @property
-    def uid(self) -> str:
-        """The job's unique name."""
 
-    @property
-    def requested_class(self) -> str | None:
-        """The class that it asks for; None for everybody's."""
+class Entrance(NamedTuple):
+    """The queue and account in which somebody's job would enter: what decides whose it is."""
+
+    scope: str
+    cluster: str
+    queue: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    local_queue: str | None
+
+
+type GrantSubject = JobState | _SubmissionAsks
+"""The job or submission that a class is granted to."""
 
 
 class MatchSubject(Protocol):
@@ -173,18 +180,19 @@ class Rulebook:
             # The same bytes however it was written, and no number that cannot be sent.
             demand={name: min(max(amount, 0), LARGEST) for name, amount in sorted(job.demand.items())},
             queue=JobQueue(job.cluster, job.queue, apart),
-            override=self.override_of(job, job.priority_override, tenant),
+            override=self.override_of(job, tenant),
         )
 
-    def override_of(self, job: GrantSubject, stated: float | None, tenant: str) -> float | None:
+    def override_of(self, job: JobState, tenant: str) -> float | None:
         """The number that counts in place of the job's class's weight; None where none is stated, or granted."""
+        stated = job.priority_override
         if stated is None or self.document.class_mode == "strict" or not 0 <= stated <= LARGEST_CLASS_WEIGHT:
             return None
         if self.document.class_mode == "multiplicative" and stated < LEAST_WEIGHT:
             return None
         return stated if self.grants_override(job, tenant) else None
 
-    def grants_override(self, job: GrantSubject, tenant: str) -> bool:
+    def grants_override(self, job: JobState, tenant: str) -> bool:
         """Whether a number of the job's own may count in place of its class's weight."""
         return any(
             grant.priority_override and grant.job in {None, job.id, job.uid}
@@ -350,25 +358,6 @@ class Rulebook:
                 f"is not granted to tenant {tenant!r}; "
                 "submit it without, and ask an operator to `fairlead approve` the job, or to grant the tenant the class in the policy",
             )
-
-
-class _SubmissionAsks(NamedTuple):
-    """A submission as something that asks for a class: its job has no name of its own yet."""
-
-    id: str
-    uid: str
-    requested_class: str | None
-
-
-class Entrance(NamedTuple):
-    """The queue and account in which somebody's job would enter: what decides whose it is."""
-
-    scope: str
-    cluster: str
-    queue: str
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-    local_queue: str | None
 
 
 def _member(name: str) -> tuple[str, str]:

@@ -256,7 +256,7 @@ def _waiting(
         queue=job.queue,
         level=job.level,
         runtime_limit=job.run_limit,
-        priority_override=rulebook.override_of(job, job.priority_override, one.tenant),
+        priority_override=rulebook.override_of(job, one.tenant),
         flavorless=bool(job.flavorless),
         limited=bool(job.limited),
         pods=sum(shape.pods for shape in job.shapes) or job.pods,

@@ -6,7 +6,6 @@ What may be admitted is the quota's business still.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -33,22 +32,6 @@ class _Part(msgspec.Struct, frozen=True):
     """Cards with nothing in use, in an order of their own."""
     plain: int
     """Thousandths of cards that nodes have which register none: other drivers than HAMi's serve them."""
-
-
-class CardAsker(Protocol):
-    """A job, or a run that is over, as far as it asks for anything."""
-
-    @property
-    def demand(self) -> dict[str, int]:
-        """The demand of all pods together, as its frontend counts."""
-
-    @property
-    def pods(self) -> int:
-        """The number of pods."""
-
-    @property
-    def shapes(self) -> Sequence[JobShape]:
-        """The pods' asks one by one, where these say more than the sum."""
 
 
 class PoolCards:
@@ -128,23 +111,29 @@ class PoolCards:
         flavor = job.flavors.get(VGPUS)
         return job.flavors if flavor is None else job.flavors | dict.fromkeys(CARD_RESOURCES, flavor)
 
-    def demand_of(self, job: CardAsker) -> dict[str, int]:
-        """The weight of the job: its demand, its cards as HAMi gives them. What HAMi does not take weighs what is stated."""
-        pods = sum(shape.pods for shape in job.shapes) or job.pods
+    def demand_of(self, demand: dict[str, int], pods: int, shapes: Sequence[JobShape]) -> dict[str, int]:
+        """The weight of a job: its demand, its cards as HAMi gives them. What HAMi does not take weighs what is stated.
+
+        Args:
+            demand: the demand of all pods together, as the job's frontend counts.
+            pods: the number of pods.
+            shapes: the pods' asks one by one, where these say more than the sum.
+        """
+        pods = sum(shape.pods for shape in shapes) or pods
         asking = SnapshotRunning(
             id="",
             tenant="",
             pool="",
             job_class="",
-            demand=job.demand,
+            demand=demand,
             pods=pods,
-            gang=stated_gang(job.shapes),
+            gang=stated_gang(shapes),
         )
         try:
             charge = self._charges.charge(asking)
         except FieldError:
-            return job.demand
-        return charged_demand(job.demand, charge) if charge else job.demand
+            return demand
+        return charged_demand(demand, charge) if charge else demand
 
 
 def _split_by_quota(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:

@@ -255,7 +255,7 @@ class StatedFacts:
             queue=queue,
             pool=pool,
             tenant=rulebook.tenant_of(job),
-            weighs=job.demand if cards is None else cards.demand_of(job),
+            weighs=job.demand if cards is None else cards.demand_of(job.demand, job.pods, job.shapes),
             flavors=job.flavors if cards is None else cards.flavors_of(job),
             apart=job.passed_by or is_beyond(job.demand, self.shapes[pool].quota),
         )

@@ -254,7 +254,7 @@ class BusHarness:
         order = PoolFacts(book.pool_rules(pool, {} if shape is None else shape.capacity))
         for job in states:
             if isinstance(job, JobState) and leads.get((job.cluster, job.queue)) == pool:
-                weighs = job.demand if cards is None else cards.demand_of(job)
+                weighs = job.demand if cards is None else cards.demand_of(job.demand, job.pods, job.shapes)
                 quota = {} if shape is None else shape.quota
                 beyond = any(amount > quota.get(name, 0) for name, amount in job.demand.items())
                 apart = job.passed_by or beyond

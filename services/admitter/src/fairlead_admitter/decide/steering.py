@@ -20,8 +20,8 @@ from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.queued_jobs import QueuedJobs
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.levels.class_band_plan import LevelChange, plan_class_bands
-from fairlead_policy.levels.class_bands import ClassBand
+from fairlead_policy.levels.class_band_plan import plan_class_bands
+from fairlead_policy.levels.class_bands import ClassBand, LevelChange
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.levels.ties import Tie, TiedJob, TieIndex, tied_within
 

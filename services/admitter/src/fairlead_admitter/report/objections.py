@@ -92,7 +92,7 @@ def _to_its_class(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> Ite
 
 def _to_its_override(job: JobState, rulebook: Rulebook) -> Iterator[Objection]:
     stated, tenant = job.priority_override, rulebook.tenant_of(job)
-    if stated is None or rulebook.override_of(job, stated, tenant) is not None:
+    if stated is None or rulebook.override_of(job, tenant) is not None:
         return
     if rulebook.document.class_mode == "strict":
         remedy = "it does not count: classes are strict here, and no number takes a class's place"

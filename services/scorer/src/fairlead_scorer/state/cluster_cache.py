@@ -251,7 +251,7 @@ class ClusterCache:
         name = self.facts.leads_to(run.cluster, run.queue)
         if name is not None:
             cards = self.facts.cards.get(name)
-            weighs = run.demand if cards is None else cards.demand_of(run)
+            weighs = run.demand if cards is None else cards.demand_of(run.demand, run.pods, run.shapes)
             self.pools[name].remember(run.key, self._policy().tenant_of(run), run.ended, weighs)
 
     def _remember_anew(self, changed: PoolsChange) -> None:
