@@ -10,7 +10,7 @@ from itertools import cycle
 
 import msgspec
 from order_heap import PlainPool, order_by_heap
-from order_pools import NOW, MadeJobs, MadePool, uid_of, waiting_jobs
+from order_pools import NOW, MadeJobs, MadePool, uid_of
 
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
@@ -64,7 +64,7 @@ def _ordered(pool: MadePool) -> Positions:
 def measure_events(pool: MadePool) -> list[float]:
     """Seconds of arrivals, starts and ends among the jobs, each with what its shard's decision is made from."""
     order, dice = PoolFacts(pool.rules), random.Random(len(pool.tenant))  # figures, no secrets
-    jobs = list(waiting_jobs(pool))
+    jobs = list(MadeJobs(pool))
     order.wait_all(jobs)
     names = list(pool.rules.entitlements)
     shard = names[::SHARDS]

@@ -1,9 +1,9 @@
 """Pools that are made up to be measured: the same numbers give the same pool."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, overload
+from typing import overload
 
 import numpy as np
 
@@ -80,55 +80,8 @@ def uid_of(number: int) -> str:
     return f"uid-{number:09}"
 
 
-class MadeJob(NamedTuple):
-    """A job of the pool: what is told of it is looked up when somebody asks."""
-
-    pool: MadePool
-    number: int
-
-    @property
-    def uid(self) -> str:
-        """The job's unique name."""
-        return uid_of(self.number)
-
-    @property
-    def id(self) -> str:
-        """The job's name."""
-        return self.uid
-
-    @property
-    def scope(self) -> str:
-        """The job's scope, its tenant's."""
-        return self.tenant
-
-    @property
-    def tenant(self) -> str:
-        """The job's tenant."""
-        return self.pool.tenants[self.pool.tenant.item(self.number)]
-
-    @property
-    def job_class(self) -> str:
-        """The job's class."""
-        return _CLASSES[self.pool.columns.rank.item(self.number) // 2]
-
-    @property
-    def override(self) -> None:
-        """The job's priority override: none is granted."""
-
-    @property
-    def submitted(self) -> Micros:
-        """The instant at which waiting began."""
-        return self.pool.columns.submitted.item(self.number)
-
-    @property
-    def demand(self) -> dict[str, int]:
-        """Base units."""
-        asked = self.pool.columns.demand[:, self.number].tolist()
-        return dict(zip(self.pool.rules.resources, asked, strict=True))
-
-
-class MadeJobs(Sequence[MadeJob]):
-    """The pool's jobs."""
+class MadeJobs(Sequence[WaitingJob]):
+    """The pool's jobs as services know them, each made when somebody asks."""
 
     def __init__(self, pool: MadePool) -> None:
         self._pool = pool
@@ -137,33 +90,25 @@ class MadeJobs(Sequence[MadeJob]):
         return len(self._pool.tenant)
 
     @overload
-    def __getitem__(self, number: int) -> MadeJob: ...
+    def __getitem__(self, number: int) -> WaitingJob: ...
 
     @overload
-    def __getitem__(self, number: slice) -> list[MadeJob]: ...
+    def __getitem__(self, number: slice) -> list[WaitingJob]: ...
 
-    def __getitem__(self, number: int | slice) -> MadeJob | list[MadeJob]:
+    def __getitem__(self, number: int | slice) -> WaitingJob | list[WaitingJob]:
         if isinstance(number, slice):
-            return [MadeJob(self._pool, one) for one in range(*number.indices(len(self)))]
+            return [self[one] for one in range(*number.indices(len(self)))]
         if number >= len(self):
             raise IndexError(number)
-        return MadeJob(self._pool, number)
-
-
-def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
-    """The pool's jobs one by one, as services know them."""
-    names, columns = pool.tenants, pool.columns
-    rows = (pool.tenant.tolist(), columns.rank.tolist(), columns.submitted.tolist())
-    for number, (tenant, rank, submitted, asked) in enumerate(
-        zip(*rows, columns.demand.T.tolist(), strict=True)
-    ):
-        yield WaitingJob(
+        pool, columns = self._pool, self._pool.columns
+        tenant = pool.tenants[pool.tenant.item(number)]
+        return WaitingJob(
             uid=uid_of(number),
-            scope=names[tenant],
+            scope=tenant,
             id=f"job-{number}",
-            tenant=names[tenant],
-            job_class=_CLASSES[rank // 2],
-            submitted=submitted,
-            demand=dict(zip(pool.rules.resources, asked, strict=True)),
+            tenant=tenant,
+            job_class=_CLASSES[columns.rank.item(number) // 2],
+            submitted=columns.submitted.item(number),
+            demand=dict(zip(pool.rules.resources, columns.demand[:, number].tolist(), strict=True)),
             queue=JobQueue("c1", "queue-0"),
         )

@@ -8,7 +8,7 @@ import numpy as np
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.rounding import Fractions, NumberedFractions, Pair
 from fairlead_policy.exact.terms import Classed
-from fairlead_policy.rules.pool_rules import PoolRules, override_of
+from fairlead_policy.rules.pool_rules import PoolRules
 
 _NOTHING: Pair = (0, 1)
 _WEIGHTS = 2**31
@@ -106,7 +106,7 @@ class ClassWeights:
         key = job.job_class, job.override
         found = self._numbers.get(key)
         if found is None:
-            weight = self._rules.class_weight(job.job_class, override_of(job.override))
+            weight = self._rules.class_weight(job.job_class, job.override)
             found = self._numbers[key] = len(self._pairs)
             self._pairs.append((weight.numerator, weight.denominator))
         return found

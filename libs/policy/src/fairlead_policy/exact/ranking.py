@@ -5,11 +5,11 @@ decide. So the order is the order of the exact fractions, whatever the floats we
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,24 +68,6 @@ def ratio(numerator: int, denominator: int) -> float:
 def nearest_float(exact: Fraction) -> float:
     """The float nearest to an exact number, as `ratio` finds it."""
     return ratio(exact.numerator, exact.denominator)
-
-
-class ExactMultipliers(Protocol):
-    """Multipliers by number. Number 0 is zero."""
-
-    def __getitem__(self, number: int, /) -> Fraction:
-        """The multiplier of a number."""
-
-    def __iter__(self) -> Iterator[Fraction]:
-        """Iterates over the multipliers, by number."""
-
-
-class RowNumbers(Protocol):
-    """The meaning of the numbers in rows."""
-
-    @property
-    def exact(self) -> ExactMultipliers:
-        """The multipliers."""
 
 
 class Multipliers:
@@ -188,7 +170,7 @@ class Ranking:
         now: the instant that the cap is measured from.
     """
 
-    def __init__(self, rows: Rows, rules: PoolRules, multipliers: RowNumbers, now: Micros) -> None:
+    def __init__(self, rows: Rows, rules: PoolRules, multipliers: Multipliers, now: Micros) -> None:
         self._rows = rows
         self._rules = rules
         self._multipliers = multipliers

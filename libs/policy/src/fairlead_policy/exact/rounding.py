@@ -4,9 +4,8 @@ They are estimated in floats of 64 bits and more, which tells the nearest float 
 divided out, which costs ten times as much.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,8 @@ from fairlead_policy.rules.pool_rules import PoolRules
 type LongFloats = NDArray[np.longdouble]
 type Pair = tuple[int, int]
 """Numerator and denominator."""
+type NumberedTerms = Mapping[int, Pair] | Sequence[Pair]
+"""Fractions by number."""
 
 _BITS = 63
 """Bits behind the first one in the floats that estimates are made in."""
@@ -26,13 +27,6 @@ _FEW = 32
 """Largest count of numbers that are all divided out: to prepare estimates costs as much."""
 _ERROR = np.longdouble(2) ** -60
 """The relative error of an estimate: it is rounded six times at most, each time by no more than 2^-64 of it."""
-
-
-class NumberedTerms(Protocol):
-    """Fractions by number."""
-
-    def __getitem__(self, number: int, /) -> Pair:
-        """The fraction of a number."""
 
 
 class _Estimates(dict[int, np.longdouble]):

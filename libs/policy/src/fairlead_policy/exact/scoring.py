@@ -13,8 +13,8 @@ import numpy as np
 from fairlead_contracts.messages.decisions import UnboundedBy
 from fairlead_policy.exact.multipliers import UnitShares
 from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, join, ratio
-from fairlead_policy.rules.jobs import OwnJob, QueueNumbers
-from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules, override_of
+from fairlead_policy.rules.jobs import PositionedJob, QueueNumbers
+from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules
 
 _NEAR = 2.0**-49
 _TINY = 1e-290
@@ -25,7 +25,7 @@ _SURELY = 1 - 2.0**-30
 class ClassWeightNumbers:
     """Numbers of the class weights that jobs have: where classes are not strict, they change keys.
 
-    They number the weights among `multipliers`; 0 where classes are strict.
+    They number the weights among `multipliers`.
     """
 
     def __init__(self, rules: PoolRules, multipliers: Multipliers) -> None:
@@ -33,13 +33,11 @@ class ClassWeightNumbers:
         self._multipliers = multipliers
         self._known: dict[tuple[str, float | None], int] = {}
 
-    def of(self, job: OwnJob) -> int:
+    def of(self, job: PositionedJob) -> int:
         """The number of the job's class weight."""
-        if self._rules.strict:
-            return 0
         found = self._known.get((job.job_class, job.override))
         if found is None:
-            weight = self._rules.class_weight(job.job_class, override_of(job.override))
+            weight = self._rules.class_weight(job.job_class, job.override)
             found = self._known[job.job_class, job.override] = self._multipliers.number(weight)
         return found
 

@@ -2,65 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import EffectiveJob, Position
 from fairlead_policy.exact.ranking import Multipliers, Rows, ratio
-from fairlead_policy.rules.pool_rules import NOTHING, PoolRules, override_of
+from fairlead_policy.rules.jobs import PositionedJob
+from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 type ComparedTerms = tuple[int, Fraction, Micros, str]
 """Terms that two jobs are compared by: (class and infinite share, key, submitted, uid)."""
-
-
-class Classed(Protocol):
-    """A job's class, and the number that a grant gives it instead."""
-
-    @property
-    def job_class(self) -> str:
-        """The job's class."""
-
-    @property
-    def override(self) -> float | None:
-        """A number in place of its class's weight."""
-
-
-class Terms(Classed, Protocol):
-    """The terms that a job is compared by: of a position, or of the job that it counts as."""
-
-    @property
-    def uid(self) -> str:
-        """The job's unique name."""
-
-    @property
-    def id(self) -> str:
-        """The job's name."""
-
-    @property
-    def dominant(self) -> str:
-        """The resource that gives the tag."""
-
-    @property
-    def use(self) -> int:
-        """The use of that resource, base units."""
-
-    @property
-    def share(self) -> str:
-        """The exact tag, where it is not made from `use` alone."""
-
-    @property
-    def submitted(self) -> Micros:
-        """The instant at which waiting began."""
-
-    @property
-    def unbounded(self) -> bool:
-        """Whether the tag is infinite."""
-
-    @property
-    def blocked(self) -> bool:
-        """Whether it asks for a saturated resource."""
+type Terms = Position | EffectiveJob
+"""The terms that a job is compared by: of a position, or of the job that it counts as."""
+type Classed = Terms | PositionedJob
+"""Whoever has a class, or a number that a grant gives it instead."""
 
 
 def top_of(position: Position) -> str:
@@ -82,7 +38,7 @@ def class_weighted_tag(tag: Fraction, terms: Classed, rules: PoolRules) -> Fract
     """The key without waiting: the tag as the job's class changes it."""
     if rules.strict:
         return tag
-    weight = rules.class_weight(terms.job_class, override_of(terms.override))
+    weight = rules.class_weight(terms.job_class, terms.override)
     return tag + weight if rules.class_mode == "additive" else tag / weight
 
 
@@ -98,13 +54,13 @@ def compared_terms(terms: Terms, top: str, rules: PoolRules, now: Micros) -> Com
     return leading_of(terms, rules), key, terms.submitted, terms.uid
 
 
-def effective_jobs_of(position: Position) -> Iterable[EffectiveJob | Position]:
+def effective_jobs_of(position: Position) -> Iterable[Terms]:
     """The jobs that a position may count as, now or later."""
     first = position if position.effective is None else position.effective
     return (first,) if position.effective_late is None else (first, position.effective_late)
 
 
-def counted_as(position: Position, rules: PoolRules, now: Micros) -> EffectiveJob | Position:
+def counted_as(position: Position, rules: PoolRules, now: Micros) -> Terms:
     """The terms that a position counts by at an instant: its own, or those of a job that holds it back."""
     first, late = position if position.effective is None else position.effective, position.effective_late
     if late is None or rules.cap is None:
@@ -171,7 +127,7 @@ class _Table:
             exact = Fraction(terms.share)
         else:
             exact = rules.unit_share_by_name.get(terms.dominant, NOTHING) / entitled
-        return exact / rules.class_weight(terms.job_class, override_of(terms.override)) if divided else exact
+        return exact / rules.class_weight(terms.job_class, terms.override) if divided else exact
 
     def offset(self, terms: Terms) -> int:
-        return self.multipliers.number(self._rules.class_weight(terms.job_class, override_of(terms.override)))
+        return self.multipliers.number(self._rules.class_weight(terms.job_class, terms.override))

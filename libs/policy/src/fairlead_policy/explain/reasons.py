@@ -17,7 +17,7 @@ from fairlead_policy.explain.position_causes_text import (
 )
 from fairlead_policy.order.position_columns import OfTenants, PositionColumns
 from fairlead_policy.rules.jobs import PositionedJob
-from fairlead_policy.rules.pool_rules import FULL, PoolRules, override_of
+from fairlead_policy.rules.pool_rules import FULL, PoolRules
 
 _WHOLE_MINUTE = 60 * SECOND
 
@@ -223,7 +223,7 @@ def class_in_words(job_class: str, override: float | None, rules: PoolRules) -> 
         return f"Its class is {job_class}, the highest: it goes before every job of another class."
     if rules.strict:
         return f"Its class is {job_class}; every job of a higher class goes before it."
-    weight = float(rules.class_weight(job_class, override_of(override)))
+    weight = float(rules.class_weight(job_class, override))
     named = f"Its class is {job_class}"
     if override is not None:
         named = f"Its class is {job_class}, but a number of its own counts in place of the class's"
@@ -232,7 +232,7 @@ def class_in_words(job_class: str, override: float | None, rules: PoolRules) -> 
     return f"{named}: its start tag is divided by {weight:g}."
 
 
-def _too_large(job: Position | PositionedJob, rules: PoolRules) -> Iterator[str]:
+def _too_large(job: PositionedJob, rules: PoolRules) -> Iterator[str]:
     for resource in rules.beyond(job.demand):
         most = max(rules.capacity.get(resource, 0), rules.quota.get(resource, 0))
         has = format_quantity(resource, most)

@@ -23,7 +23,7 @@ from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.order.order import Order
-from fairlead_policy.rules.jobs import OwnJob
+from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.tenant_queue import TenantQueue
@@ -117,7 +117,7 @@ def has_to_be_tried(position: Position) -> bool:
     return position.unbounded and not position.top
 
 
-def _promoted(order: Order, job: OwnJob) -> Promoted | None:
+def _promoted(order: Order, job: PositionedJob) -> Promoted | None:
     """The job's position, and how many stand before it below its own top-level tenant."""
     position = order.position(job)
     if position is None:

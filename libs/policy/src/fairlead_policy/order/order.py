@@ -15,7 +15,7 @@ from fairlead_contracts.messages.decisions import Position
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.order.top_level_view import TopLevelView
-from fairlead_policy.rules.jobs import JobQueue, OwnJob
+from fairlead_policy.rules.jobs import JobQueue, PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.service_order import ServiceOrder
@@ -59,12 +59,12 @@ class Order:
         view = self._view(tenants)
         return view.uids(view.ranked())
 
-    def position(self, job: OwnJob) -> Position | None:
+    def position(self, job: PositionedJob) -> Position | None:
         """The job's position; None where it does not wait."""
         found = self.find(job)
         return None if found is None else self.position_at(*found)
 
-    def find(self, job: OwnJob) -> tuple[ServiceOrder, int] | None:
+    def find(self, job: PositionedJob) -> tuple[ServiceOrder, int] | None:
         """The sequence that the job waits in, as far as up to it, and its index there; None where it does not wait."""
         tree = self.snapshot.trees.get(self.rules.top_of(job.tenant))
         return None if tree is None else tree.find(job, self.now)

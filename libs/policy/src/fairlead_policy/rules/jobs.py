@@ -1,10 +1,15 @@
 """A waiting job, as far as its order goes."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
+
+if TYPE_CHECKING:
+    # Commands that look at a policy alone would wait for all that a snapshot holds.
+    from fairlead_contracts.messages.decisions import Position
+    from fairlead_contracts.snapshot.types import SnapshotJob
 
 
 class JobQueue(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -14,46 +19,6 @@ class JobQueue(msgspec.Struct, frozen=True, order=True, gc=False):
     name: str
     apart: bool = False
     """Whether it holds the jobs that cannot start as things are."""
-
-
-class OwnJob(Protocol):
-    """A job, as far as its position among those of its tenant depends on it."""
-
-    @property
-    def uid(self) -> str:
-        """The job's unique name."""
-
-    @property
-    def tenant(self) -> str:
-        """The tenant whose job it is."""
-
-    @property
-    def job_class(self) -> str:
-        """The job's class."""
-
-    @property
-    def override(self) -> float | None:
-        """A granted number in place of its class's weight, where classes are not strict."""
-
-    @property
-    def submitted(self) -> Micros:
-        """The instant at which waiting began."""
-
-    @property
-    def demand(self) -> dict[str, int]:
-        """Demand of the whole job by resource, base units."""
-
-
-class PositionedJob(OwnJob, Protocol):
-    """A job, as far as its position repeats it."""
-
-    @property
-    def scope(self) -> str:
-        """Namespace or account."""
-
-    @property
-    def id(self) -> str:
-        """The job's name."""
 
 
 class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -76,6 +41,10 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def apart(self) -> bool:
         """Whether it cannot start as things are: then it counts nothing for its tenant's jobs behind it."""
         return self.queue.apart
+
+
+type PositionedJob = WaitingJob | SnapshotJob | Position
+"""A job, as far as its position depends on it, and repeats it."""
 
 
 class QueueNumbers:

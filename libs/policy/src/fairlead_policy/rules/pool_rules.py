@@ -42,11 +42,6 @@ def counted_amount(stated: int) -> int:
     return min(max(stated, 0), LARGEST)
 
 
-def override_of(stated: float | None) -> Fraction | None:
-    """The number in place of a class's weight, to nine decimals."""
-    return None if stated is None else round(exactly(stated), 9)
-
-
 @dataclass(frozen=True, kw_only=True)
 class PoolRules:
     """The rules of one pool under one policy and capacity.
@@ -129,10 +124,10 @@ class PoolRules:
         """Whether every job of a class goes before the next class's."""
         return self.class_mode == "strict"
 
-    def class_weight(self, job_class: str, override: Fraction | None = None) -> Fraction:
-        """The weight of a job's class; an override stands in its place. Unknown classes weigh as the last."""
+    def class_weight(self, job_class: str, override: float | None) -> Fraction:
+        """The weight of a job's class; an override stands in its place, to nine decimals. Unknown classes weigh as the last."""
         if override is not None:
-            return override
+            return round(exactly(override), 9)
         last = self.classes[-1] if self.classes else ""
         return self.class_weights.get(job_class, self.class_weights.get(last, FULL))
 
@@ -142,7 +137,7 @@ class PoolRules:
         return rank * 4 + 2 * blocked + unbounded
 
     def own_terms(
-        self, job_class: str, override: Fraction | None, submitted: Micros, *, blocked: bool
+        self, job_class: str, override: float | None, submitted: Micros, *, blocked: bool
     ) -> tuple[int, int]:
         """The terms of a tenant's own order that go before (submitted, uid).
 

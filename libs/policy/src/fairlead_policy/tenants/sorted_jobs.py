@@ -16,8 +16,8 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
 from fairlead_policy.exact.scoring import NUMBERS, JobColumns, ShareMeasure
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob, WaitingJob
-from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
+from fairlead_policy.rules.jobs import JobQueue, PositionedJob, WaitingJob
+from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules
 
 _KEY_BITS = 63
 _FEW = 16
@@ -159,11 +159,11 @@ class SortedJobs(NamedTuple):
         """The jobs from `start` up to `count`, or all."""
         return JobColumns.of(self.numbers[:, start:count])
 
-    def row_of(self, job: OwnJob, rules: PoolRules) -> int:
+    def row_of(self, job: PositionedJob, rules: PoolRules) -> int:
         """The row of the job, or the one that it would have."""
         return bisect_left(self.jobs, own_key(job, rules), key=lambda one: own_key(one, rules))
 
-    def without(self, jobs: Sequence[OwnJob], rules: PoolRules) -> "SortedJobs":
+    def without(self, jobs: Sequence[PositionedJob], rules: PoolRules) -> "SortedJobs":
         """The line without some jobs, all of which are in it."""
         if not jobs:
             return self
@@ -198,11 +198,11 @@ class SortedJobs(NamedTuple):
         return SortedJobs(jobs, numbers)
 
 
-def own_key(job: OwnJob, rules: PoolRules) -> OwnKey:
+def own_key(job: PositionedJob, rules: PoolRules) -> OwnKey:
     """The job's position in its tenant's own order."""
     submitted = min(max(job.submitted, -FARTHEST), FARTHEST)
     blocked = rules.asks_for_saturated(job.demand)
-    terms = rules.own_terms(job.job_class, override_of(job.override), submitted, blocked=blocked)
+    terms = rules.own_terms(job.job_class, job.override, submitted, blocked=blocked)
     return *terms, submitted, job.uid
 
 

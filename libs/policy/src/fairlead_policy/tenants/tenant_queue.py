@@ -28,7 +28,7 @@ from fairlead_policy.exact.scoring import (
     lacking_of,
     score,
 )
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueue, PositionedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
@@ -136,7 +136,7 @@ class TenantQueue:
         jobs: list[WaitingJob] = self.line.head(int(rows.max()) + 1).jobs[rows].tolist()
         return jobs
 
-    def row_of(self, job: OwnJob) -> int | None:
+    def row_of(self, job: PositionedJob) -> int | None:
         """The row in the own order of a job; None where it does not wait here."""
         row = self.line.all.row_of(job, self._measure.rules)
         return row if row < len(self) and self.uid_at(row) == job.uid else None

@@ -15,7 +15,7 @@ from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, TieBreak
 from fairlead_policy.exact.scoring import ShareMeasure, lacking_of
-from fairlead_policy.rules.jobs import JobQueue, OwnJob, PositionedJob
+from fairlead_policy.rules.jobs import JobQueue, PositionedJob
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.hdrf_filling import CachedTree, HdrfFilling, LiveTree
 from fairlead_policy.tenants.hdrf_sequences import served_prefixes, whole_sequences
@@ -218,7 +218,7 @@ class TenantTree:
         # Nothing is missing but jobs below a tenant that has some of its own: these are in no sequence.
         return sequence, self.indexes(sequence, tenants) if first is None else first
 
-    def find(self, job: OwnJob, now: Micros) -> tuple[ServiceOrder, int] | None:
+    def find(self, job: PositionedJob, now: Micros) -> tuple[ServiceOrder, int] | None:
         """The sequence as far as a job takes it, and the job's index in it; None where it does not wait here."""
         tenant_queue = self.tenant_queues.get(job.tenant)
         row = None if tenant_queue is None else tenant_queue.row_of(job)
