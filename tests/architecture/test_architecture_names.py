@@ -20,6 +20,7 @@ OLD_WORDS = {
     "estate": "a namespace fixture",
     "front": "the heads of queues",
     "fronts": "the heads of queues",
+    "ground": "the nodes of a zone",
     "hand_played": "a fake cluster",
     "kin": "the shares of a node's children",
     "kins": "interned",
@@ -40,6 +41,8 @@ OLD_WORDS = {
     "trespass": "out of band",
     "trespasser": "a job out of band",
     "urgency": "a job's class",
+    "vgpu_ask": "a vGPU request",
+    "vgpu_asks": "vGPU requests",
     "wishes": "HAMi annotations, or what a class is asked by",
 }
 """Words that code had for a thing of which another is the field's, and that one."""

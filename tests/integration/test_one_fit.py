@@ -27,7 +27,7 @@ from fairlead_kube.reflector import Key
 from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.fit.observed import ready_node
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_policy.hami.requests import AskError
+from fairlead_policy.hami.requests import VgpuRequestError
 from fairlead_slurm_bridge.gate import kube_facts
 from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom
@@ -119,7 +119,7 @@ def by_gate(pod: KubeObject, nodes: Sequence[Node], zone: str | None) -> bool:
     spec = pod["spec"] if zone is None else {**pod["spec"], "nodeSelector": {"zone": zone}}
     try:
         asked = pod_ask(msgspec.convert({**pod, "spec": spec}, Pod))
-    except AskError:
+    except VgpuRequestError:
         return False
     return not isinstance(capacity.reserve(Key("a", "pod"), asked), NoRoom)
 

@@ -6,7 +6,7 @@ into msgspec structs. Errors are typed: `RetryableKubeError` or `FatalKubeError`
 From the ground up, in two rooms that do not know one another:
 
 - `connection`: `kubeconfig` finds the cluster, in files whose form `kubeconfig_file` reads; `credentials` sign in,
-  `transport` sends, `answers` turns a refusal into its error, `throttle` holds writes back
+  `transport` sends, `throttle` holds writes back
 - `kinds`: `objects`, `pods`, `workloads`, `queues` and `core` are the shapes, `resources` the kinds; `demand` counts as
   Kueue does, `observed` describes nodes and pods to who asks which fit which
 

@@ -14,7 +14,7 @@ from fairlead_policy.hami.annotations import (
     node_strategy_of,
 )
 from fairlead_policy.hami.charges import CardPool
-from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_ask
+from fairlead_policy.hami.requests import VgpuRequest, VgpuRequestError, vgpu_request
 from fairlead_testkit.inputs.builders import a_card
 from fairlead_testkit.inputs.cases import cases
 
@@ -54,7 +54,7 @@ def resources(**stated: int) -> dict[str, int]:
     ],
 )
 def test_what_is_left_out_is_filled_in_as_hami_does(stated: dict[str, int], ask: VgpuRequest | None) -> None:
-    assert vgpu_ask(resources(**stated)) == ask
+    assert vgpu_request(resources(**stated)) == ask
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_what_is_left_out_is_filled_in_as_hami_does(stated: dict[str, int], ask:
     ],
 )
 def test_what_hami_would_bend_is_refused_by_name(limits: dict[str, int], field: str) -> None:
-    with pytest.raises(AskError) as refused:
-        vgpu_ask(limits)
+    with pytest.raises(VgpuRequestError) as refused:
+        vgpu_request(limits)
     assert refused.value.field == field
     assert field in str(refused.value)
 
@@ -86,8 +86,8 @@ amounts = st.dictionaries(
 @given(amounts)
 def test_any_resources_are_an_ask_that_a_card_can_judge_or_are_refused(asked: dict[str, int]) -> None:
     try:
-        ask = vgpu_ask(asked)
-    except AskError as refused:
+        ask = vgpu_request(asked)
+    except VgpuRequestError as refused:
         assert refused.field in CARD_RESOURCES  # noqa: PT017 # both outcomes are right here
         return
     if ask is not None:

@@ -20,7 +20,7 @@ from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.unschedulable import CardShort, UnschedulableReason
 from fairlead_policy.fit.words import in_words
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_policy.hami.requests import vgpu_asks
+from fairlead_policy.hami.requests import vgpu_requests
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
@@ -264,7 +264,7 @@ def test_what_is_told_is_what_placing_by_hand_proves(
         for at, cards in enumerate(nodes)
     ]
     wanted = job(*({GPU: count, MEMORY: memory} for count, memory in asks), pods=pods)
-    gang = Gang(shapes=(PodShape(count=pods, vgpus=vgpu_asks(wanted.shapes[0].card_asks)),))
+    gang = Gang(shapes=(PodShape(count=pods, vgpus=vgpu_requests(wanted.shapes[0].card_asks)),))
     for empty, told in (
         (True, StatedNodes().outgrown(wanted, stated)),
         (False, StatedNodes().crowded_out(wanted, stated)),

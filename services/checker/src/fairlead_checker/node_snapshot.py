@@ -14,7 +14,7 @@ from fairlead_policy.fit.shapes import FitNode, Gang
 from fairlead_policy.fit.unschedulable import ask_refused
 from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_policy.hami.requests import AskError
+from fairlead_policy.hami.requests import VgpuRequestError
 
 _TOLD = 3
 """Reasons that a message names; the first are the plainest."""
@@ -61,7 +61,7 @@ class NodeSnapshot:
         try:
             pods = admitted_pods(workload, self._flavors, counts)
             question = fit_question(pods, self._nodes.values(), zone_key_of(workload))
-        except AskError as error:
+        except VgpuRequestError as error:
             return StartAnswer(fits=False, why=in_words(ask_refused(error)))
         except FieldError as error:
             return StartAnswer(fits=True, why=f"Not looked at, as what it asks for cannot be read: {error}.")

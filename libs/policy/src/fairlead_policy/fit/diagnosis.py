@@ -34,41 +34,41 @@ from fairlead_policy.hami.requests import VgpuRequest
 _TAKEN = (Refusal.SLOTS, Refusal.IN_USE)
 
 
-def reasons_of(gang: Gang, ground: ZoneNodes) -> list[UnschedulableReason]:
+def reasons_of(gang: Gang, zone: ZoneNodes) -> list[UnschedulableReason]:
     """The reasons for which these nodes don't hold the gang; at least one."""
-    if not ground.nodes:
+    if not zone.nodes:
         return [NoNodes()]
     found = [
         reason
         for number, shape in enumerate(gang.shapes)
-        if ground.alone(number).sum() < shape.count
-        for reason in _of_shape(ground, number)
+        if zone.alone(number).sum() < shape.count
+        for reason in _of_shape(zone, number)
     ]
     if found:
         return found
-    fits = max((len(pods) for ways in fillings(ground, CardStrategy.BINPACK) for pods in ways), default=0)
-    return [*_totals_short(ground), GangShort(wanted=gang.pods, fits=min(fits, gang.pods))]
+    fits = max((len(pods) for ways in fillings(zone, CardStrategy.BINPACK) for pods in ways), default=0)
+    return [*_totals_short(zone), GangShort(wanted=gang.pods, fits=min(fits, gang.pods))]
 
 
-def _of_shape(ground: ZoneNodes, number: int) -> Iterator[UnschedulableReason]:
-    shape = ground.shapes[number]
-    matching = [node for node in ground.nodes if matches(shape, node)]
+def _of_shape(zone: ZoneNodes, number: int) -> Iterator[UnschedulableReason]:
+    shape = zone.shapes[number]
+    matching = [node for node in zone.nodes if matches(shape, node)]
     if not matching:
-        yield _no_match(shape, ground.nodes)
+        yield _no_match(shape, zone.nodes)
         return
     usable = [node for node in matching if may_use(shape, node)]
     if usable:
-        yield from _on_usable(ground, number, usable)
+        yield from _on_usable(zone, number, usable)
     if len(usable) < len(matching):
         taints = {str(taint) for node in matching for taint in untolerated(shape, node)}
         kept_off = len(matching) - len(usable)
         yield TaintsInTheWay(shape=shape.name, taints=tuple(sorted(taints)), nodes=kept_off, all=not usable)
 
 
-def _on_usable(ground: ZoneNodes, number: int, usable: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
+def _on_usable(zone: ZoneNodes, number: int, usable: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
     """The reasons on nodes whose labels and taints let the pods in."""
-    shape = ground.shapes[number]
-    fits = int(ground.alone(number).sum())
+    shape = zone.shapes[number]
+    fits = int(zone.alone(number).sum())
     if fits:
         yield PodsShort(shape=shape.name, wanted=shape.count, fits=fits)
         yield from _total_short(shape, usable)
@@ -187,15 +187,14 @@ def _total_short(shape: PodShape, nodes: Sequence[FitNode]) -> Iterator[Unschedu
             yield TotalShort(shape=shape.name, resource=name, wanted=amount * shape.count, free=free)
 
 
-def _totals_short(ground: ZoneNodes) -> Iterator[UnschedulableReason]:
+def _totals_short(zone: ZoneNodes) -> Iterator[UnschedulableReason]:
     """Resources that all shapes together want more of than the nodes have that any of them may use."""
-    for at, name in enumerate(ground.resources):
-        wanting = np.flatnonzero(ground.demand[:, at])
+    for at, name in enumerate(zone.resources):
+        wanting = np.flatnonzero(zone.demand[:, at])
         wanted = sum(
-            shape.count * int(demand)
-            for shape, demand in zip(ground.shapes, ground.demand[:, at], strict=True)
+            shape.count * int(demand) for shape, demand in zip(zone.shapes, zone.demand[:, at], strict=True)
         )
-        rows = np.flatnonzero(ground.eligible[wanting].any(axis=0))
-        free: int = sum(ground.free[rows, at].tolist())
+        rows = np.flatnonzero(zone.eligible[wanting].any(axis=0))
+        free: int = sum(zone.free[rows, at].tolist())
         if wanted > free:
             yield TotalShort(shape="the gang's pods", resource=name, wanted=wanted, free=free)

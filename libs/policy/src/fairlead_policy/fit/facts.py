@@ -31,7 +31,7 @@ from fairlead_contracts.snapshot.types import (
 )
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import card_annotations_of
-from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_asks
+from fairlead_policy.hami.requests import VgpuRequest, VgpuRequestError, vgpu_requests
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """Taint that Kubernetes itself puts on a node that is cordoned."""
@@ -177,7 +177,7 @@ def gang_of(job: FitJob, *, with_cards: bool) -> Gang:
     """The job's pods as a gang; see `shapes_of`. Parts of cards that are not known are left out: nodes do not state them.
 
     Raises:
-        AskError: the pods ask for cards in a way that HAMi does not take.
+        VgpuRequestError: the pods ask for cards in a way that HAMi does not take.
         FieldError: see `shapes_of`.
     """
     annotations = {} if job.gang is None else job.gang.annotations
@@ -198,9 +198,9 @@ def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool
         # HAMi gives a card to a container that names a part, even as 0. A sum over containers that is 0 names none.
         summed = {name: amount for name, amount in summed.items() if amount}
         try:
-            asks = vgpu_asks(shape.containers or [summed])
-        except AskError as error:
-            raise AskError(f"demand.{error.field}", error.value, error.reason) from error
+            asks = vgpu_requests(shape.containers or [summed])
+        except VgpuRequestError as error:
+            raise VgpuRequestError(f"demand.{error.field}", error.value, error.reason) from error
     return PodShape(
         name=shape.name,
         count=shape.pods,

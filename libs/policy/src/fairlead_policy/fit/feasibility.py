@@ -18,7 +18,7 @@ from fairlead_policy.fit.observed import fit_question
 from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import FitNode
 from fairlead_policy.fit.unschedulable import UnschedulableReason, ask_refused
-from fairlead_policy.hami.requests import AskError
+from fairlead_policy.hami.requests import VgpuRequestError
 
 _ALIKE = "pods"
 """Name of a job's pods that are not stated one by one."""
@@ -84,7 +84,7 @@ class StatedNodes:
             question = fit_question(
                 tuple(map(_observed, shapes)), (one.empty if empty else one.held for one in here)
             )
-        except AskError as error:
+        except VgpuRequestError as error:
             return (ask_refused(error),)
         except FieldError:
             return ()  # a quantity that no cluster has: its watcher objects to it on the job itself

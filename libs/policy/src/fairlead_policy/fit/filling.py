@@ -32,11 +32,11 @@ _LEAVING = 8
 class Filling:
     """Pods put on nodes so far."""
 
-    def __init__(self, ground: ZoneNodes) -> None:
+    def __init__(self, zone: ZoneNodes) -> None:
         self.pods: list[PlacedPod] = []
-        self._ground = ground
-        self._free = ground.free.copy()
-        self._load: Ints = np.zeros(len(ground.nodes), np.int64)
+        self._zone = zone
+        self._free = zone.free.copy()
+        self._load: Ints = np.zeros(len(zone.nodes), np.int64)
         self._cards: dict[int, tuple[CardState, ...]] = {}
 
     def add(self, shape: int, strategy: CardStrategy, later: Sequence[int] = ()) -> None:
@@ -47,7 +47,7 @@ class Filling:
             strategy: the rule by which nodes are chosen.
             later: shapes yet to come, whose nodes are left to them where others will do.
         """
-        count = self._ground.shapes[shape].count
+        count = self._zone.shapes[shape].count
         room = self._room(shape)
         if strategy is CardStrategy.SPREAD:
             self._put(shape, widest(room, count, self._load))
@@ -58,26 +58,26 @@ class Filling:
         self._put(shape, fewest(room, count, self._load, rivals))
 
     def _room(self, shape: int) -> Ints:
-        return self._ground.room(shape, self._free, self._cards) if self.pods else self._ground.alone(shape)
+        return self._zone.room(shape, self._free, self._cards) if self.pods else self._zone.alone(shape)
 
     def _put(self, shape: int, shares: CardShares) -> None:
         for row, pods in shares:
             cards = self._take_cards(shape, row, pods)
-            self._free[row] -= self._ground.demand[shape] * len(cards)
+            self._free[row] -= self._zone.demand[shape] * len(cards)
             self._load[row] += len(cards)
-            self.pods += [PlacedPod(shape, self._ground.nodes[row].name, each) for each in cards]
+            self.pods += [PlacedPod(shape, self._zone.nodes[row].name, each) for each in cards]
 
     def _take_cards(self, shape: int, row: int, pods: int) -> list[tuple[tuple[str, ...], ...]]:
         """The uuids for each pod that found cards, and the cards marked used."""
-        asked = self._ground.shapes[shape]
+        asked = self._zone.shapes[shape]
         if not asked.vgpus:
             return [()] * pods
         touched = self._cards.get(row)
-        cards = list(self._ground.nodes[row].cards if touched is None else touched)
+        cards = list(self._zone.nodes[row].cards if touched is None else touched)
         if touched is None:
-            dealt = self._ground.dealt(shape, row, pods)
+            dealt = self._zone.dealt(shape, row, pods)
         else:
-            dealt = deal_pods(cards, asked, pods, self._ground.budget)
+            dealt = deal_pods(cards, asked, pods, self._zone.budget)
         for hands in dealt:
             for want, chosen in zip(wants_of(asked), hands, strict=True):
                 take(cards, want, chosen)
@@ -90,38 +90,36 @@ def named(cards: Sequence[CardState], hands: Sequence[Chosen]) -> tuple[tuple[st
     return tuple(tuple(cards[position].uuid for position in chosen) for chosen in hands)
 
 
-def fillings(ground: ZoneNodes, strategy: CardStrategy) -> Iterator[list[list[PlacedPod]]]:
+def fillings(zone: ZoneNodes, strategy: CardStrategy) -> Iterator[list[list[PlacedPod]]]:
     """Ways to put the gang on the nodes, those of one order of the shapes together; each may be short of pods.
 
     For several shapes the ways are the same for both strategies, the strategy's own first. So whoever takes the best of
     a group by binpack uses no more nodes than by spread.
     """
-    shapes = [number for number, shape in enumerate(ground.shapes) if shape.count]
+    shapes = [number for number, shape in enumerate(zone.shapes) if shape.count]
     if len(shapes) <= 1:
-        yield [_filled(ground, shapes, strategy, leave=False)]
+        yield [_filled(zone, shapes, strategy, leave=False)]
         return
     other = CardStrategy.SPREAD if strategy is CardStrategy.BINPACK else CardStrategy.BINPACK
-    for order in _orders(ground, shapes):
-        ways = [_filled(ground, order, way, leave=False) for way in (strategy, other)]
+    for order in _orders(zone, shapes):
+        ways = [_filled(zone, order, way, leave=False) for way in (strategy, other)]
         if len(order) <= _LEAVING:
-            ways.append(_filled(ground, order, CardStrategy.BINPACK, leave=True))
+            ways.append(_filled(zone, order, CardStrategy.BINPACK, leave=True))
         yield ways
 
 
-def _filled(
-    ground: ZoneNodes, order: Sequence[int], strategy: CardStrategy, *, leave: bool
-) -> list[PlacedPod]:
-    filling = Filling(ground)
+def _filled(zone: ZoneNodes, order: Sequence[int], strategy: CardStrategy, *, leave: bool) -> list[PlacedPod]:
+    filling = Filling(zone)
     for number, shape in enumerate(order):
         filling.add(shape, strategy, order[number + 1 :] if leave else ())
     return filling.pods
 
 
-def _orders(ground: ZoneNodes, shapes: Sequence[int]) -> list[list[int]]:
+def _orders(zone: ZoneNodes, shapes: Sequence[int]) -> list[list[int]]:
     """Orders of the shapes: by dominant share, then by each resource's; each order once."""
-    total = ground.free.astype(np.float64).sum(axis=0)
-    weights = ground.demand / np.maximum(total, 1.0)
-    cards = [sum(ask.count for ask in shape.vgpus) for shape in ground.shapes]
+    total = zone.free.astype(np.float64).sum(axis=0)
+    weights = zone.demand / np.maximum(total, 1.0)
+    cards = [sum(ask.count for ask in shape.vgpus) for shape in zone.shapes]
     keys = [weights.max(axis=1), *weights.T]
     orders: list[list[int]] = []
     for key in keys:

@@ -21,7 +21,7 @@ from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
 from fairlead_policy.fit.shapes import PODS, FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import CardStrategy, card_annotations_of
-from fairlead_policy.hami.requests import vgpu_asks
+from fairlead_policy.hami.requests import vgpu_requests
 
 _ONE_CARD = 1000
 _NOT_A_RESOURCE = frozenset({PODS, *PER_VGPU})
@@ -71,7 +71,7 @@ def fit_question(
         zone_key: a label whose value all nodes of the gang shall share.
 
     Raises:
-        AskError: the pods ask for cards in a way that HAMi does not take.
+        VgpuRequestError: the pods ask for cards in a way that HAMi does not take.
     """
     here = tuple(nodes)
     asking = [one for one in pods if one.card_asks]
@@ -100,7 +100,7 @@ def pod_shape(pods: ObservedPods, *, by_cards: bool) -> PodShape:
         by_cards: whether their vGPUs are looked for on cards, one by one, and not as a resource of nodes.
 
     Raises:
-        AskError: they ask for cards in a way that HAMi does not take.
+        VgpuRequestError: they ask for cards in a way that HAMi does not take.
     """
     left_out = _NOT_A_RESOURCE | {VGPUS} if by_cards else _NOT_A_RESOURCE
     return PodShape(
@@ -110,7 +110,7 @@ def pod_shape(pods: ObservedPods, *, by_cards: bool) -> PodShape:
         selector=pods.selector,
         affinity=pods.affinity,
         tolerations=pods.tolerations,
-        vgpus=vgpu_asks(pods.card_asks) if by_cards else (),
+        vgpus=vgpu_requests(pods.card_asks) if by_cards else (),
         card_annotations=card_annotations_of(pods.card_annotations),
     )
 

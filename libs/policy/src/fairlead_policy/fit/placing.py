@@ -60,21 +60,21 @@ def place(
     budget = Budget(steps)
     if not gang.pods:
         return Placement(pods=())
-    grounds = [ZoneNodes(gang, members, budget, table) for members in _zones(gang, by_name.values())]
-    found = islice(_found(gang, grounds, strategy, by_name), _ZONES)
+    zones = [ZoneNodes(gang, members, budget, table) for members in _zones(gang, by_name.values())]
+    found = islice(_found(gang, zones, strategy, by_name), _ZONES)
     best = min(found, key=lambda pods: _rank(pods, strategy), default=None)
     if best is not None:
         zone = by_name[best[0].node].labels[gang.zone_key] if best and gang.zone_key is not None else None
         return Placement(pods=tuple(best), zone=zone)
-    exact = not budget.spent and all(ground.wholly_modelled for ground in grounds)
-    return Unfit(reasons=tuple(_reasons(gang, by_name, grounds)), exact=exact)
+    exact = not budget.spent and all(zone.wholly_modelled for zone in zones)
+    return Unfit(reasons=tuple(_reasons(gang, by_name, zones)), exact=exact)
 
 
 def _found(
-    gang: Gang, grounds: Iterable[ZoneNodes], strategy: CardStrategy, nodes: Mapping[str, FitNode]
+    gang: Gang, zones: Iterable[ZoneNodes], strategy: CardStrategy, nodes: Mapping[str, FitNode]
 ) -> Iterator[list[PlacedPod]]:
-    for ground in grounds:
-        pods = _settled(gang, ground, strategy, nodes)
+    for zone in zones:
+        pods = _settled(gang, zone, strategy, nodes)
         if pods is not None:
             yield pods
 
@@ -100,19 +100,19 @@ def _zones(gang: Gang, nodes: Iterable[FitNode]) -> list[list[FitNode]]:
 
 
 def _settled(
-    gang: Gang, ground: ZoneNodes, strategy: CardStrategy, nodes: Mapping[str, FitNode]
+    gang: Gang, zone: ZoneNodes, strategy: CardStrategy, nodes: Mapping[str, FitNode]
 ) -> list[PlacedPod] | None:
     """The best way found to put the whole gang here."""
-    if any(ground.alone(number).sum() < shape.count for number, shape in enumerate(gang.shapes)):
+    if any(zone.alone(number).sum() < shape.count for number, shape in enumerate(gang.shapes)):
         return None
-    for ways in fillings(ground, strategy):
+    for ways in fillings(zone, strategy):
         whole = [pods for pods in ways if len(pods) == gang.pods and holds(gang, nodes, pods)]
         if whole:
             return min(whole, key=lambda pods: _rank(pods, strategy))
-    pods = search(ground)
+    pods = search(zone)
     if pods is None or holds(gang, nodes, pods):
         return pods
-    ground.budget.give_up()
+    zone.budget.give_up()
     return None
 
 
@@ -124,19 +124,17 @@ def _rank(pods: Sequence[PlacedPod], strategy: CardStrategy) -> tuple[int, int]:
 
 
 def _reasons(
-    gang: Gang, nodes: Mapping[str, FitNode], grounds: Sequence[ZoneNodes]
+    gang: Gang, nodes: Mapping[str, FitNode], zones: Sequence[ZoneNodes]
 ) -> list[UnschedulableReason]:
     key = gang.zone_key
     if key is None:
-        return reasons_of(gang, grounds[0])
-    if not grounds:
+        return reasons_of(gang, zones[0])
+    if not zones:
         return [NoNodes(zone_key=key)]
     anywhere = Gang(shapes=gang.shapes)
-    everywhere = ZoneNodes(
-        anywhere, [node for ground in grounds for node in ground.nodes], Budget(SEARCH_STEPS)
-    )
+    everywhere = ZoneNodes(anywhere, [node for zone in zones for node in zone.nodes], Budget(SEARCH_STEPS))
     pods = _settled(anywhere, everywhere, CardStrategy.BINPACK, nodes)
     if pods is None:
-        return [NoZoneHoldsAll(zone_key=key, zones=len(grounds)), *reasons_of(anywhere, everywhere)]
+        return [NoZoneHoldsAll(zone_key=key, zones=len(zones)), *reasons_of(anywhere, everywhere)]
     across = {nodes[pod.node].labels[key] for pod in pods}
-    return [NoZoneHoldsAll(zone_key=key, zones=len(grounds), across=tuple(sorted(across)))]
+    return [NoZoneHoldsAll(zone_key=key, zones=len(zones), across=tuple(sorted(across)))]

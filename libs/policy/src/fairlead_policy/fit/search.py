@@ -23,24 +23,24 @@ type DemandVector = tuple[int, ...]
 """Pods of each shape."""
 
 
-def search(ground: ZoneNodes) -> list[PlacedPod] | None:
+def search(zone: ZoneNodes) -> list[PlacedPod] | None:
     """The pods on nodes, in an order of starting in which each finds room; None where there is no way, or none in time."""
-    found = _Search(ground)
+    found = _Search(zone)
     if len(found.rows) > SEARCH_NODES:
-        ground.budget.give_up()
+        zone.budget.give_up()
         return None
-    if not found.share(0, tuple(shape.count for shape in ground.shapes)):
+    if not found.share(0, tuple(shape.count for shape in zone.shapes)):
         return None
     pods = [pod for row, vector in found.given for pod in found.pods_on(row, vector)]
     return sorted(pods, key=lambda pod: found.turns[pod.shape])
 
 
 class _Search:
-    def __init__(self, ground: ZoneNodes) -> None:
+    def __init__(self, zone: ZoneNodes) -> None:
         self.given: list[tuple[int, DemandVector]] = []
-        self.turns = [min(map(packing_rank, wants_of(shape)), default=0) for shape in ground.shapes]
-        self._ground = ground
-        alone = np.array([ground.alone(number) for number in range(len(ground.shapes))], np.int64)
+        self.turns = [min(map(packing_rank, wants_of(shape)), default=0) for shape in zone.shapes]
+        self._zone = zone
+        alone = np.array([zone.alone(number) for number in range(len(zone.shapes))], np.int64)
         rows = np.flatnonzero(alone.sum(axis=0)).tolist()
         numbers: dict[object, int] = {}
         self._kinds = {
@@ -48,7 +48,7 @@ class _Search:
         }
         self.rows = sorted(rows, key=lambda row: (self._kinds[row], row))
         self._caps = [tuple(alone[:, row].tolist()) for row in self.rows]
-        self._demand: list[list[int]] = ground.demand.tolist()
+        self._demand: list[list[int]] = zone.demand.tolist()
         self._ahead = self._sums_ahead()
         self._failed: set[tuple[int, DemandVector]] = set()
         self._vectors: dict[tuple[int, DemandVector], list[DemandVector]] = {}
@@ -56,16 +56,16 @@ class _Search:
 
     def _kind(self, row: int, caps: list[int]) -> object:
         """Rows of equal kind are alike."""
-        named = any(shape.card_annotations.name_cards for shape in self._ground.shapes)
-        cards = sorted((kind_of(card, named=named) for card in self._ground.nodes[row].cards), key=repr)
-        return tuple(caps), tuple(self._ground.free[row].tolist()), tuple(cards)
+        named = any(shape.card_annotations.name_cards for shape in self._zone.shapes)
+        cards = sorted((kind_of(card, named=named) for card in self._zone.nodes[row].cards), key=repr)
+        return tuple(caps), tuple(self._zone.free[row].tolist()), tuple(cards)
 
     def _sums_ahead(self) -> list[tuple[DemandVector, DemandVector]]:
         """The room for each shape and what is free of each resource, from each position on."""
-        sums = [(tuple(0 for _ in self._demand), tuple(0 for _ in self._ground.resources))]
+        sums = [(tuple(0 for _ in self._demand), tuple(0 for _ in self._zone.resources))]
         for row, caps in zip(reversed(self.rows), reversed(self._caps), strict=True):
             room, free = sums[-1]
-            here: list[int] = self._ground.free[row].tolist()
+            here: list[int] = self._zone.free[row].tolist()
             sums.append((_plus(room, caps), _plus(free, here)))
         return sums[::-1]
 
@@ -73,7 +73,7 @@ class _Search:
         """Whether the nodes from this one on take all that waits."""
         if not any(waiting):
             return True
-        if not self._ground.budget.spend() or (position, waiting) in self._failed:
+        if not self._zone.budget.spend() or (position, waiting) in self._failed:
             return False
         if not self._may_do(position, waiting):
             return False
@@ -102,7 +102,7 @@ class _Search:
         most = tuple(map(min, self._caps[position], waiting))
         key = (self._kinds[row], most)
         if key not in self._vectors:
-            free: list[int] = self._ground.free[row].tolist()
+            free: list[int] = self._zone.free[row].tolist()
             fitting = [vector for vector in self._extended((), most, free) if self._cards_do(row, vector)]
             kept = set(fitting)
             self._vectors[key] = [
@@ -126,7 +126,7 @@ class _Search:
             [has // need for has, need in zip(free, demand, strict=True) if need], default=most[len(begun)]
         )
         for pods in range(min(fits, most[len(begun)]), -1, -1):
-            if not self._ground.budget.spend():
+            if not self._zone.budget.spend():
                 return
             left = [has - pods * need for has, need in zip(free, demand, strict=True)]
             yield from self._extended((*begun, pods), most, left)
@@ -135,7 +135,7 @@ class _Search:
         key = (self._kinds[row], vector)
         if key not in self._on_cards:
             wanted = [want for _, wants in self._starting(vector) for want in wants]
-            packed = pack(self._ground.nodes[row].cards, wanted, self._ground.budget) if wanted else []
+            packed = pack(self._zone.nodes[row].cards, wanted, self._zone.budget) if wanted else []
             self._on_cards[key] = packed is not None
         return self._on_cards[key]
 
@@ -143,14 +143,14 @@ class _Search:
         """Each pod's shape and asks, in the order that never loses a fit."""
         for shape in sorted(range(len(vector)), key=lambda number: (self.turns[number], number)):
             for _ in range(vector[shape]):
-                yield shape, wants_of(self._ground.shapes[shape])
+                yield shape, wants_of(self._zone.shapes[shape])
 
     def pods_on(self, row: int, vector: DemandVector) -> Iterator[PlacedPod]:
         """The pods of the vector, with their cards."""
-        node = self._ground.nodes[row]
+        node = self._zone.nodes[row]
         starting = list(self._starting(vector))
         wanted = [want for _, wants in starting for want in wants]
-        hands = iter((pack(node.cards, wanted, self._ground.budget) or []) if wanted else [])
+        hands = iter((pack(node.cards, wanted, self._zone.budget) or []) if wanted else [])
         for shape, wants in starting:
             yield PlacedPod(
                 shape, node.name, named(node.cards, [chosen for _, chosen in zip(wants, hands, strict=False)])

@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead_contracts.base.errors import shown
-from fairlead_policy.hami.requests import AskError
+from fairlead_policy.hami.requests import VgpuRequestError
 
 
 class ShapeReason(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -165,7 +165,7 @@ class AskRefused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     reason: str
 
 
-def ask_refused(error: AskError) -> AskRefused:
+def ask_refused(error: VgpuRequestError) -> AskRefused:
     """The error as a reason; its field may be that of a snapshot's job."""
     resource = error.field.removeprefix("demand.")
     return AskRefused(resource=resource, wanted=shown(error.value), reason=error.reason)

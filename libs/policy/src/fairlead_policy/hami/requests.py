@@ -22,7 +22,7 @@ WHOLE = 100
 _UNIT = 1000
 
 
-class AskError(FieldError):
+class VgpuRequestError(FieldError):
     """A container's ask for cards is no ask that HAMi takes. The field is the resource.
 
     The same bytes will never be right later.
@@ -45,7 +45,7 @@ class VgpuRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.memory or card.memory * self.memory_percent // WHOLE
 
 
-def vgpu_ask(asked: Mapping[str, int]) -> VgpuRequest | None:
+def vgpu_request(asked: Mapping[str, int]) -> VgpuRequest | None:
     """The request of one container once HAMi's webhook and scheduler have filled in the rest.
 
     As `MutateAdmission` (one vGPU where only memory or cores are given; the cores of whole cards, since v2.7.0) and then
@@ -60,11 +60,11 @@ def vgpu_ask(asked: Mapping[str, int]) -> VgpuRequest | None:
         The ask; None where the container asks for no card.
 
     Raises:
-        AskError: a value that HAMi would not take as it is meant.
+        VgpuRequestError: a value that HAMi would not take as it is meant.
     """
     count, memory, percent, cores = (_whole(name, asked.get(name)) for name in CARD_RESOURCES)
     if (percent or 0) > WHOLE:
-        raise AskError(CARD_MEMORY_PERCENT, percent, "a percentage is between 0 and 100")
+        raise VgpuRequestError(CARD_MEMORY_PERCENT, percent, "a percentage is between 0 and 100")
     if count is None and any(name in asked for name in PER_VGPU):
         count = 1
     if not count:
@@ -76,9 +76,9 @@ def vgpu_ask(asked: Mapping[str, int]) -> VgpuRequest | None:
     )
 
 
-def vgpu_asks(containers: Iterable[Mapping[str, int]]) -> tuple[VgpuRequest, ...]:
-    """The requests of a pod's containers that ask for cards at all; see `vgpu_ask`."""
-    asks = map(vgpu_ask, containers)
+def vgpu_requests(containers: Iterable[Mapping[str, int]]) -> tuple[VgpuRequest, ...]:
+    """The requests of a pod's containers that ask for cards at all; see `vgpu_request`."""
+    asks = map(vgpu_request, containers)
     return tuple(ask for ask in asks if ask is not None)
 
 
@@ -96,7 +96,7 @@ def _whole(name: str, amount: int | None) -> int | None:
         return None
     number, rest = divmod(amount, _UNIT)
     if rest or number < 0:
-        raise AskError(name, amount / _UNIT, "HAMi takes whole numbers from 0 up")
+        raise VgpuRequestError(name, amount / _UNIT, "HAMi takes whole numbers from 0 up")
     if number > MOST_COUNTED:
-        raise AskError(name, number, "more than HAMi counts")
+        raise VgpuRequestError(name, number, "more than HAMi counts")
     return number

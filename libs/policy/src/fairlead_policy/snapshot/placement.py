@@ -34,7 +34,7 @@ from fairlead_policy.fit.unschedulable import (
     ask_refused,
 )
 from fairlead_policy.hami.annotations import CardStrategy, node_strategy_of
-from fairlead_policy.hami.requests import AskError
+from fairlead_policy.hami.requests import VgpuRequestError
 from fairlead_policy.snapshot.card_shares import pools_with_cards, with_card_shares
 
 
@@ -273,7 +273,7 @@ def _gangs(snapshot: Snapshot) -> tuple[dict[str, Gang], dict[str, AskRefused]]:
         try:
             gangs[job.uid] = gang_of(job, with_cards=job.pool in with_cards)
         except FieldError as error:
-            if isinstance(error, AskError) and job.frontend:
+            if isinstance(error, VgpuRequestError) and job.frontend:
                 refused[job.uid] = ask_refused(error)
             else:
                 problems.append(FieldError(f"jobs[{at}].{error.field}", error.value, error.reason))

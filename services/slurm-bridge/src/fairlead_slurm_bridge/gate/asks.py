@@ -11,7 +11,7 @@ def pod_ask(pod: Pod) -> ObservedPods:
 
     Raises:
         FieldError: a quantity cannot be read.
-        AskError: HAMi would not take what it asks of cards.
+        VgpuRequestError: HAMi would not take what it asks of cards.
     """
     asked = observed_pods(pod, pod.metadata.name, 1)
     pod_shape(asked, by_cards=True)  # what HAMi would refuse is refused before room is looked for

@@ -24,7 +24,7 @@ from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import FitNode
 from fairlead_policy.fit.unschedulable import NoZoneHoldsAll, UnschedulableReason, ask_refused
 from fairlead_policy.fit.words import all_in_words
-from fairlead_policy.hami.requests import AskError
+from fairlead_policy.hami.requests import VgpuRequestError
 
 _PODS = "pods"
 """Resource by which Kueue counts pods where a queue has quota of them, and nowhere else."""
@@ -130,7 +130,7 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
     for pods, workloads, no_quota in shapes[:MOST_SHAPES]:
         try:
             question = fit_question(pods, nodes)
-        except AskError as error:
+        except VgpuRequestError as error:
             yield _never(workloads, [ask_refused(error)], no_quota)
             continue
         found = question.answer(empty=True)
