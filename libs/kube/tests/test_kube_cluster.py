@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from fairlead_kube.client import KubeClient, connect, service_account
-from fairlead_kube.connection.kubeconfig import contexts
 from fairlead_kube.discovery import account_can, can_i, pick_version, served, server_version, whoami
 from fairlead_kube.errors import (
     AlreadyExistsError,
@@ -71,13 +70,12 @@ def workload(name: str, namespace: str, **annotations: str) -> dict[str, object]
     return things.workload(name, namespace, "nowhere", {"cpu": 1}, annotations=annotations)
 
 
-async def test_who_we_are_and_what_is_served_is_told(kube_lab: KubeLab, client: KubeClient) -> None:
+async def test_who_we_are_and_what_is_served_is_told(client: KubeClient) -> None:
     assert (await server_version(client)).git_version.startswith("v1.")
     assert (await whoami(client)).username == "admin"
     assert "workloads" in (await served(client, KUEUE))["v1beta2"]
     assert (await served(client, ""))["v1"]["pods"].namespaced
     assert await served(client, "no.such.group") == {}
-    assert contexts(KubeSettings(kubeconfig=str(kube_lab.kubeconfig())))
 
 
 async def test_the_version_is_the_wanted_one_or_the_ripest_that_is_served(client: KubeClient) -> None:

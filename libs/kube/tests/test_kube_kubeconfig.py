@@ -11,7 +11,6 @@ from fairlead_kube.client import connect
 from fairlead_kube.connection.credentials import FixedCredentials, TokenFile, sign_in, tls_context
 from fairlead_kube.connection.kubeconfig import (
     Access,
-    contexts,
     find_access,
     material,
     read_kubeconfig,
@@ -64,7 +63,6 @@ def test_files_are_merged_and_the_first_that_names_a_thing_counts(files: str) ->
     access = find_access(KubeSettings(context="other"), {"KUBECONFIG": files})
     assert access.cluster.server == "https://lab:6443/"
     assert (access.user.token, access.user.impersonate) == ("abc", "somebody")
-    assert contexts(KubeSettings(kubeconfig=files)) == ["broken", "lab", "nobody", "other"]
 
 
 def test_an_unknown_context_is_answered_with_those_that_there_are(files: str) -> None:

@@ -9,7 +9,6 @@ from functools import cache
 from typing import Literal, Self
 
 import structlog
-from opentelemetry import trace
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -86,14 +85,6 @@ class Metrics:
         """
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
-
-
-def exemplar() -> dict[str, str] | None:
-    """The current trace as an exemplar for `observe` and `inc`; None outside of a sampled span."""
-    context = trace.get_current_span().get_span_context()
-    if not context.is_valid or not context.trace_flags.sampled:
-        return None
-    return {"trace_id": trace.format_trace_id(context.trace_id)}
 
 
 class MetricsObserver:

@@ -64,11 +64,6 @@ def find_access(settings: KubeSettings, environ: Mapping[str, str] = os.environ)
     return Access(cluster=cluster, user=user, namespace=context.namespace, context=name)
 
 
-def contexts(settings: KubeSettings, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The names of the contexts of the kubeconfig."""
-    return sorted(read_kubeconfig(kubeconfig_paths(settings, environ)).contexts)
-
-
 def kubeconfig_paths(settings: KubeSettings, environ: Mapping[str, str]) -> list[Path]:
     """The files that the settings or the environment name and that exist.
 

@@ -28,7 +28,6 @@ _SIGNALS = (
 )  # fmt: skip
 _HIGHEST_NICE = 2_147_483_645
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
-_MEBI = 1024**2
 _ENDLESS = ("unlimited", "infinite", "-1", "0")
 
 
