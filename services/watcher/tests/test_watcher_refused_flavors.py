@@ -23,6 +23,7 @@ TOO_LARGE = (
     "insufficient quota for cpu in flavor base, previously considered podsets requests (0)"
     " + current podset request (70) > maximum capacity (64)"
 )
+BYPASSED = "Bypassed scheduling evaluation because an equivalent workload recently failed"
 NO_NODE = 'topology "racks" doesn\'t allow to fit any of 1 pod(s). Total nodes: 3; excluded: '
 UNSUITED = NO_NODE + 'nodeSelector: 1, affinity: 1, taint "gpu=only:NoSchedule": 1'
 
@@ -153,3 +154,63 @@ def test_only_a_job_that_waits_is_passed_by_and_a_strict_queue_passes_nobody_by(
 def test_a_flavor_that_is_added_may_take_it() -> None:
     assert job_of(refusal(SPOT, BASE), BOTH).flavorless
     assert not job_of(refusal(SPOT, BASE), BOTH | quotas("new")).flavorless
+
+
+def told(name: str, message: str, *, at: str, queue: str = "main", cpu: int = 1) -> KubeObject:
+    """A Workload of which Kueue said something at a time, at first or anew: the condition's own time stays."""
+    item = things.workload(name, "team-a", queue, {"cpu": cpu})
+    item["metadata"] |= {"uid": name, "creationTimestamp": AT}
+    if message:
+        item["metadata"]["managedFields"] = [
+            {"manager": "kueue-admission", "operation": "Apply", "subresource": "status", "time": at},
+            {"manager": "fairlead-admitter", "operation": "Update", "time": "2026-11-21T12:00:00Z"},
+        ]
+        said = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": message}
+        item["status"] = {"conditions": [said | {"lastTransitionTime": AT}]}
+    return item
+
+
+class WaitingShapes:
+    """Workloads of two queues as the watcher hears of them."""
+
+    def __init__(self) -> None:
+        self.view = ClusterView("c1", ended_stay=600 * SECOND)
+        for queue in ("main", "side"):
+            self.view.local_queue(Key("team-a", queue), LocalQueueFacts(queue=queue))
+            self.view.cluster_queue(Key("", queue), QueueFacts(name=queue, quotas=quotas("spot")))
+
+    def hear(self, *items: KubeObject) -> set[str]:
+        """The jobs that are flavorless now."""
+        for item in items:
+            key = Key("team-a", item["metadata"]["name"])
+            self.view.workload(key, workload_facts(msgspec.convert(item, Workload)))
+        self.view.settle(instant(AT))
+        return {job.id for job in self.view.jobs() if job.flavorless is True}
+
+
+def test_a_shape_is_judged_by_the_newest_verdict_on_any_of_it() -> None:
+    """Kueue tries the first of a shape alone, and of the others its old words stand."""
+    waiting = WaitingShapes()
+    first, second = "2026-11-21T11:00:00Z", "2026-11-21T11:00:07Z"
+    others = [
+        told("larger", refusal(SPOT), at=AT, cpu=2),
+        told("beside", refusal(SPOT), at=AT, queue="side"),
+    ]
+    assert waiting.hear(
+        told("a", refusal(SPOT), at=first),
+        told("b", refusal(SPOT), at=AT),
+        told("untried", "", at=""),
+        *others,
+    ) == {"a", "b", "untried", "larger", "beside"}
+    assert waiting.hear(told("b", refusal(SHORT), at=second)) == {"larger", "beside"}
+    assert waiting.hear(told("b", BYPASSED, at=second)) == {
+        "a", "b", "untried", "larger", "beside",
+    }  # fmt: skip
+    assert waiting.hear(told("untried", refusal(SHORT), at=first)) == {"larger", "beside"}, (
+        "of one second the mildest"
+    )
+    assert waiting.hear(told("a", refusal(SPOT), at=second)) == {"a", "b", "untried", "larger", "beside"}
+    waiting.view.local_queue(Key("team-a", "side"), LocalQueueFacts(queue="main"))
+    assert "beside" in waiting.hear()
+    waiting.view.workload(Key("team-a", "a"), None)
+    assert waiting.hear() == {"larger"}, "a verdict goes with its job"

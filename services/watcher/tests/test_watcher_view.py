@@ -27,6 +27,8 @@ from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.cards import CardHolding
 from fairlead_watcher.objects.metadata import MetadataWords
 from fairlead_watcher.objects.quota import CohortFacts, QueueFacts, Quota, QuotaKey
+from fairlead_watcher.objects.refused_flavors import PodSetRefusal
+from fairlead_watcher.objects.shape_verdicts import FlavorVerdict
 from fairlead_watcher.objects.workload_context import ClassKind, LocalQueueFacts
 from fairlead_watcher.objects.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
 from fairlead_watcher.statements.pools import node
@@ -108,6 +110,11 @@ WORDS = st.sampled_from(
         MetadataWords(annotations={"wdrf.x-k8s.io/urgent": "false", "wdrf.x-k8s.io/priority-override": "?"}),
     ]
 )
+VERDICTS = st.builds(
+    FlavorVerdict,
+    INSTANTS,
+    st.sampled_from([(), (PodSetRefusal(frozenset({"f"})),), (PodSetRefusal(no_node=True),)]),
+)
 ENDS = st.builds(End, uid=UIDS, at=INSTANTS, outcome=st.sampled_from(Outcome), started=st.none() | INSTANTS)
 
 
@@ -136,6 +143,8 @@ def workloads(draw: st.DrawFn, key: Key) -> Known:
         pods=1,
         run=draw(st.none() | st.builds(QuotaHold, queue=QUEUES, since=INSTANTS)),
         requeue_at=draw(st.none() | INSTANTS),
+        equivalence=draw(st.sampled_from(["", "x", "y"])),
+        verdict=draw(st.none() | VERDICTS),
         end=None if end is None else msgspec.structs.replace(end, uid=uid),
     )
 

@@ -17,6 +17,7 @@ from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.cards import CardBook, CardHolding
 from fairlead_watcher.objects.quota import CohortFacts, Forest, QueueFacts
+from fairlead_watcher.objects.shape_verdicts import FlavorVerdict, ShapeVerdicts, WorkloadShape
 from fairlead_watcher.objects.workload_context import (
     LEVER,
     ClassKind,
@@ -47,7 +48,7 @@ class ClusterView:
         self._workloads: dict[Key, Known] = {}
         self._queues: dict[str, QueueFacts] = {}
         self._cohorts: dict[str, CohortFacts] = {}
-        self._around = LookupTables(workloads=self._workloads)
+        self._around = LookupTables(workloads=self._workloads, verdicts=ShapeVerdicts())
         self._noting = WorkloadContext(self._around)
         self._cards = CardBook()
         self._looked_up: dict[Key, frozenset[Dependency]] = {}
@@ -139,6 +140,8 @@ class ClusterView:
             _, key = heapq.heappop(self._due)
             self._due_at.pop(key, None)
             self._to_translate[key] = None
+        # What is said of these may change others, which then are translated with them, once.
+        self._take_verdicts(list(self._to_translate)[:at_most])
         batch = list(self._to_translate)[:at_most]
         for key in batch:
             del self._to_translate[key]
@@ -181,6 +184,17 @@ class ClusterView:
         return (state for state in self._stated.values() if isinstance(state, JobState))
 
     # --- inside
+
+    def _take_verdicts(self, keys: Iterable[Key]) -> None:
+        for shape in self._around.verdicts.take({key: self._verdict(key) for key in keys}):
+            self._retranslate_readers(Dependency("shape", "", shape))
+
+    def _verdict(self, key: Key) -> tuple[WorkloadShape, FlavorVerdict] | None:
+        facts = self._workloads.get(key)
+        if not isinstance(facts, WorkloadFacts) or facts.verdict is None:
+            return None
+        leads_to = self._around.local_queues.get(Key(key.namespace, facts.local_queue))
+        return None if leads_to is None else (WorkloadShape(leads_to.queue, facts.equivalence), facts.verdict)
 
     def _translate(self, key: Key, now: Micros) -> None:
         facts = self._workloads.get(key)

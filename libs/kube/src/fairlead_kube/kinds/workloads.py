@@ -4,8 +4,17 @@ from collections.abc import Callable
 
 import msgspec
 
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, LEVEL_WRITER, NO_PRIORITY
-from fairlead_kube.kinds.objects import Condition, KubeStruct, ObjectMeta, RawAmounts, condition, holds
+from fairlead_kube.kinds.objects import (
+    Condition,
+    KubeStruct,
+    ObjectMeta,
+    RawAmounts,
+    condition,
+    holds,
+    instant,
+)
 from fairlead_kube.kinds.pods import PodTemplate
 from fairlead_kube.kinds.quantities import int32
 
@@ -55,6 +64,8 @@ class ManagedFields(KubeStruct, frozen=True, kw_only=True):
     operation: str = _UPDATE
     """Operation of the write: `Update` or `Apply`."""
     subresource: str = ""
+    time: str = ""
+    """Time of the last write that changed something, RFC 3339 in whole seconds."""
     fields: OwnedFields | None = msgspec.field(name="fieldsV1", default=None)
 
 
@@ -201,6 +212,13 @@ def lever_owner(metadata: WorkloadMeta) -> str:
     """The manager that wrote the boost last; without a boost, the priority. Empty where the API server does not say."""
     boosted = metadata.annotation(PRIORITY_BOOST) is not None
     return next(iter(_owners(metadata, _boost if boosted else _priority)), "")
+
+
+def last_status_write(metadata: WorkloadMeta) -> Micros:
+    """The instant at which somebody last changed the status, in whole seconds; 0 where nobody did."""
+    return instant(
+        max((one.time for one in metadata.managed_fields or () if one.subresource == "status"), default="")
+    )
 
 
 def found_priority(workload: Workload) -> int | msgspec.UnsetType | None:

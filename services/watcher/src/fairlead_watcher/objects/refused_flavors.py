@@ -4,9 +4,9 @@ The words are those of Kueue 0.19, `pkg/scheduler/flavorassigner`. For each pod 
 at, each with what is in the way: node labels, taints, a topology, more than the flavor can ever give. That quota is used
 up passes by itself; whatever else is said of a flavor, now or by a later Kueue, refuses.
 
-What Kueue said may be old: of jobs of one shape it tries the first alone (SchedulingEquivalenceHashing), and says nothing
-new of the others. So that a job asks for more than a flavor can give is held against the quota of now. That no node is
-suited is no refusal of a flavor, as nodes come and go: the job is still tried in its turn.
+What Kueue said may be old, as it says nothing again before it tries a job of the shape anew (see `shape_verdicts`). So that
+a job asks for more than a flavor can give is held against the quota of now. That no node is suited is no refusal of a
+flavor, as nodes come and go: the job is still tried in its turn.
 """
 
 import re
@@ -58,6 +58,11 @@ class PodSetRefusal(NamedTuple):
 
 type RefusedFlavors = tuple[PodSetRefusal, ...]
 """The refusals, one for each pod set that is refused."""
+
+
+def is_verdict(message: str) -> bool:
+    """Whether a message tells what Kueue found when it looked for flavors."""
+    return _POD_SET in message
 
 
 def refused_flavors(message: str, *, partly: bool = False) -> RefusedFlavors:

@@ -10,6 +10,8 @@ from fairlead_kube.kinds.queues import LocalQueue
 from fairlead_kube.kinds.workloads import PriorityClass
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.quota import Forest, QueueFacts
+from fairlead_watcher.objects.refused_flavors import RefusedFlavors
+from fairlead_watcher.objects.shape_verdicts import ShapeVerdicts, WorkloadShape
 from fairlead_watcher.objects.workload_facts import Known, OwnerFacts, WorkloadFacts
 
 type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
@@ -21,10 +23,10 @@ type OwnerKind = str
 class Dependency(NamedTuple):
     """An object that a translation depends on, there or not."""
 
-    kind: Literal["local queue", "queue", "class", "owner", "namespace", "workload", "lever"]
+    kind: Literal["local queue", "queue", "class", "owner", "namespace", "workload", "lever", "shape"]
     of: str
     """The kind of a class or owner; empty otherwise."""
-    key: Key
+    key: Key | WorkloadShape
 
 
 LEVER = Dependency("lever", "", Key("", ""))
@@ -105,6 +107,7 @@ class LookupTables(msgspec.Struct, kw_only=True):
     namespaces: dict[str, Labels] = {}
     """Labels of namespaces, by the namespace's name."""
     workloads: Mapping[Key, Known] = {}
+    verdicts: ShapeVerdicts
     reads_boosts: bool = True
 
 
@@ -153,6 +156,11 @@ class WorkloadContext:
         self._looked_up.add(Dependency("workload", "", key))
         found = self._known.workloads.get(key)
         return found if isinstance(found, WorkloadFacts) and found.run and not found.end else None
+
+    def refused(self, shape: WorkloadShape) -> RefusedFlavors:
+        """The flavors that Kueue says refuse Workloads of a shape whatever quota is free."""
+        self._looked_up.add(Dependency("shape", "", shape))
+        return self._known.verdicts.refused(shape)
 
     def reads_boosts(self) -> bool:
         """Whether Kueue reads boosts at all."""

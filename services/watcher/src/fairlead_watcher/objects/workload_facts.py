@@ -22,11 +22,13 @@ from fairlead_kube.kinds.workloads import (
     Workload,
     forged_priority,
     found_priority,
+    last_status_write,
     lever_owner,
 )
 from fairlead_watcher.objects.equivalence import equivalence
 from fairlead_watcher.objects.metadata import NO_WORDS, MetadataWords, merged, words_of
-from fairlead_watcher.objects.refused_flavors import RefusedFlavors, refused_flavors
+from fairlead_watcher.objects.refused_flavors import is_verdict, refused_flavors
+from fairlead_watcher.objects.shape_verdicts import FlavorVerdict
 from fairlead_watcher.objects.shapes import held_shapes_of, shapes_of
 
 GATES = "kueue.x-k8s.io/admission-gated-by"
@@ -142,8 +144,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     unanswered: tuple[str, ...] = ()
     """Names of those open checks that are `Pending`."""
     said: str = ""
-    refused: RefusedFlavors = ()
-    """The flavors that Kueue says refuse the Workload whatever quota is free, while it waits."""
+    verdict: FlavorVerdict | None = None
+    """Kueue's last verdict on the flavors for it, while it waits; None where it was not tried."""
 
 
 type Known = WorkloadFacts | End
@@ -204,7 +206,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         open_checks="" if end else _open_checks(workload),
         unanswered=() if end else _unanswered(workload),
         said=_said(workload),
-        refused=() if run or end else _refused(workload),
+        verdict=None if run or end else _verdict(workload),
     )
 
 
@@ -326,12 +328,14 @@ def _said(workload: Workload) -> str:
     return next((_shortened(one.message) for one in found if one is not None and one.message), "")
 
 
-def _refused(workload: Workload) -> RefusedFlavors:
+def _verdict(workload: Workload) -> FlavorVerdict | None:
     reserved = workload.condition("QuotaReserved")
-    if reserved is None or not _is_false(reserved):
-        return ()
+    if reserved is None or not _is_false(reserved) or not is_verdict(reserved.message):
+        return None
     partly = any(pods.min_count is not None for pods in workload.spec.pod_sets or ())
-    return refused_flavors(reserved.message, partly=partly)
+    # The condition's own time stays when only its message changes.
+    at = max(reserved.since, last_status_write(workload.metadata))
+    return FlavorVerdict(at, refused_flavors(reserved.message, partly=partly))
 
 
 def _open_checks(workload: Workload) -> str:

@@ -13,6 +13,7 @@ from fairlead_watcher.objects.class_request import AnnotationSource, ClassReques
 from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merged
 from fairlead_watcher.objects.refused_flavors import has_no_flavor
 from fairlead_watcher.objects.reservable import STRICT
+from fairlead_watcher.objects.shape_verdicts import WorkloadShape
 from fairlead_watcher.objects.workload_context import QueueView, WorkloadContext
 from fairlead_watcher.objects.workload_facts import PODS, WorkloadFacts
 from fairlead_watcher.statements.holds import Hold, hold_on
@@ -77,8 +78,8 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         labels=words.labels,
         annotations=words.annotations,
         said=facts.said,
-        flavorless=(hold is None and _is_flavorless(facts, demand, view)) or msgspec.UNSET,
-        limited=(hold is None and _is_limited(facts, view)) or msgspec.UNSET,
+        flavorless=(hold is None and _is_flavorless(facts, demand, view, around)) or msgspec.UNSET,
+        limited=(hold is None and _is_limited(facts, view, around)) or msgspec.UNSET,
         held_by=hold.why if hold else "",
         faults=(*_faults(class_request, words, hold), *_priority_faults(facts, around)),
         carries=words.annotations.get(CARRIES),
@@ -131,14 +132,17 @@ def _flavors(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, str]:
     return facts.run.flavors
 
 
-def _is_flavorless(facts: WorkloadFacts, demand: dict[str, int], queue: QueueView | None) -> bool:
+def _is_flavorless(
+    facts: WorkloadFacts, demand: dict[str, int], queue: QueueView | None, around: WorkloadContext
+) -> bool:
     """Whether none of its queue's flavors suits it, and the queue goes on behind it: a StrictFIFO one does not."""
-    if queue is None or queue.strategy == STRICT:
+    if facts.run or facts.end or queue is None or queue.strategy == STRICT:
         return False
-    return has_no_flavor(facts.refused, demand, queue.givers)
+    refused = around.refused(WorkloadShape(queue.name, facts.equivalence))
+    return has_no_flavor(refused, demand, queue.givers)
 
 
-def _is_limited(facts: WorkloadFacts, queue: QueueView | None) -> bool:
+def _is_limited(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> bool:
     """Whether Kueue finds more in its way than quota and flavors, and the queue goes on behind it.
 
     It is tried in its turn all the same: Kueue looks at it anew neither when a LimitRange changes nor, behind others of its
@@ -146,7 +150,8 @@ def _is_limited(facts: WorkloadFacts, queue: QueueView | None) -> bool:
     """
     if facts.run or facts.end or queue is None or queue.strategy == STRICT:
         return False
-    return facts.said.startswith(_REFUSED) or any(one.no_node for one in facts.refused)
+    refused = around.refused(WorkloadShape(queue.name, facts.equivalence))
+    return facts.said.startswith(_REFUSED) or any(one.no_node for one in refused)
 
 
 def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:
