@@ -5,12 +5,10 @@ with a lower tag passes it. The first pair of jobs to change places stands side 
 between them would have to change places with one of the two first. So neighbours are all that has to be looked at.
 """
 
-from fractions import Fraction
-
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Ints, Multipliers, Rows, ratio
+from fairlead_policy.exact.ranking import Ints, Multipliers, Rows, exactly_unaged, unaged
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
@@ -36,10 +34,7 @@ def first_flip(rows: Rows, rules: PoolRules, multipliers: Multipliers) -> Micros
 def _earliest(rows: Rows, ahead: Ints, rules: PoolRules, multipliers: Multipliers) -> Ints:
     """Positions in `ahead` of pairs that may flip first, by floats: a wide margin, exactness comes after."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        tags = rows.tag
-        if rows.offset is not None:
-            floats = np.array([ratio(f.numerator, f.denominator) for f in multipliers.exact])
-            tags = tags + floats[rows.offset]
+        tags = unaged(rows, multipliers)
         difference = tags[ahead] - tags[ahead + 1]
         since = rows.submitted[ahead + 1] - rows.submitted.min()
         instants = since - difference / float(rules.rate)
@@ -54,14 +49,8 @@ def _earliest(rows: Rows, ahead: Ints, rules: PoolRules, multipliers: Multiplier
 
 
 def _flip(rows: Rows, row: int, rules: PoolRules, multipliers: Multipliers) -> Micros | None:
-    tag, passing = (_tag(rows, number, multipliers) for number in (row, row + 1))
+    tag, passing = (exactly_unaged(rows, number, multipliers) for number in (row, row + 1))
     if tag <= passing or rules.cap is None:
         return None
     instant = rules.cap + int(rows.submitted[row + 1]) - (tag - passing) / rules.rate
     return instant.numerator // instant.denominator + 1
-
-
-def _tag(rows: Rows, row: int, multipliers: Multipliers) -> Fraction:
-    """The key without its waiting."""
-    tag = int(rows.use[row]) * multipliers.exact[int(rows.multiplier[row])]
-    return tag if rows.offset is None else tag + multipliers.exact[int(rows.offset[row])]

@@ -152,6 +152,20 @@ class EffectiveTies(NamedTuple):
         return EffectiveTies(self.effective[rows], self.position[rows])
 
 
+def unaged(rows: Rows, multipliers: Multipliers) -> Floats:
+    """The keys of rows without their waiting, rounded."""
+    if rows.offset is None:
+        return rows.tag
+    found: Floats = rows.tag + np.array(list(map(nearest_float, multipliers.exact)))[rows.offset]
+    return found
+
+
+def exactly_unaged(rows: Rows, row: int, multipliers: Multipliers) -> Fraction:
+    """The key of a row without its waiting."""
+    tag = rows.use.item(row) * multipliers.exact[rows.multiplier.item(row)]
+    return tag if rows.offset is None else tag + multipliers.exact[rows.offset.item(row)]
+
+
 def aged_at(submitted: Ints, rules: PoolRules, now: Micros) -> Ints:
     """The instants that waiting counts from, as `PoolRules.aged` of each."""
     if rules.cap is None:
@@ -247,12 +261,9 @@ class Ranking:
         """The keys as floats, from the rows' earliest instant on: both terms are small then, and never negative."""
         if not len(self._aged):
             return self._rows.tag
-        rate = ratio(self._rules.rate.numerator, self._rules.rate.denominator)
         with np.errstate(over="ignore"):
-            keys: Floats = self._rows.tag + (self._aged - self._aged.min()) * rate
-            if self._rows.offset is not None:
-                floats = np.array([ratio(f.numerator, f.denominator) for f in self._multipliers.exact])
-                keys += floats[self._rows.offset]
+            waiting = (self._aged - self._aged.min()) * nearest_float(self._rules.rate)
+            keys: Floats = unaged(self._rows, self._multipliers) + waiting
         return keys
 
     def _roughly_sorted(self) -> Ints:

@@ -7,6 +7,7 @@ not enough.
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from math import ceil, floor
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
@@ -67,7 +68,7 @@ def ends_to_pass(
         total = running + breakdown.past.get(resource, 0) + breakdown.before.get(resource, 0)
         amount = tag * entitled / unit
         # The largest integer up to it, or below it.
-        most = _floor(amount) if inclusive else -_floor(-amount) - 1
+        most = floor(amount) if inclusive else ceil(amount) - 1
         # Without any use the tag is 0, whatever the resource.
         if most < 0 or total - most > running:
             return None
@@ -99,7 +100,7 @@ def starts_to_fall_behind(
         return None
     tag, inclusive = bound
     amount = tag * entitled / unit
-    least = _floor(amount) + 1 if inclusive else -_floor(-amount)
+    least = floor(amount) + 1 if inclusive else ceil(amount)
     return (resource, least - other.use) if least <= rules.capacity[resource] else None
 
 
@@ -150,7 +151,7 @@ def _flip(own: Terms, bar: Terms, own_top: str, bar_top: str, rules: PoolRules) 
     if lead <= 0 or own.submitted <= bar.submitted:
         return None
     instant = rules.cap + own.submitted - lead / rules.rate
-    return _floor(instant) + 1
+    return floor(instant) + 1
 
 
 def first_to_pass(
@@ -171,7 +172,3 @@ def _largest_asked(demand: Mapping[str, int], rules: PoolRules) -> str:
     shares = ((demand.get(name, 0) * unit, name) for name, unit in rules.unit_share_by_name.items())
     share, name = max(shares, key=lambda part: part[0], default=(NOTHING, ""))
     return name if share else ""
-
-
-def _floor(amount: Fraction) -> int:
-    return amount.numerator // amount.denominator

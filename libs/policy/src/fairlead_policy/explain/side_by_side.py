@@ -15,13 +15,10 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import (
     FLOAT_DOUBT,
     Flags,
-    Floats,
     Ints,
-    Multipliers,
-    Rows,
     aged_at,
     join,
-    ratio,
+    unaged,
 )
 from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.order.merging import SortKey, sort_key_at
@@ -57,7 +54,7 @@ class SideBySide:
         rate, target = float(rules.rate), _float(bar[1] - now * rules.rate)
         waiting = (aged - now) * rate
         with np.errstate(over="ignore", invalid="ignore"):
-            tags = _tags(rows, sequences[0].measure.multipliers) if sequences else rows.tag
+            tags = unaged(rows, sequences[0].measure.multipliers) if sequences else rows.tag
             self._lead = tags + waiting - target
             self._doubt = FLOAT_DOUBT * (tags + np.abs(waiting) + abs(target)) + _TINY
         self.ahead = self._count()
@@ -123,8 +120,7 @@ class SideBySide:
             before = (sequence.job_at(at) for sequence, ahead in counted for at in range(ahead))
             return asked_in_turn(before)
         columns = JobColumns.joined([sequence.first_columns(ahead) for sequence, ahead in counted])
-        sums = [_sum(column) for column in columns.demand]
-        return Counter(dict(zip(rules.resources, sums, strict=True)))
+        return asked_in_columns(columns, rules)
 
     def _first(self, chosen: Flags, count: int, *, sign: int) -> list[tuple[int, int]]:
         """The first of some rows, or the last by a negative sign; with those that floats cannot tell from them."""
@@ -143,20 +139,16 @@ class SideBySide:
         return [(int(self._part[row]), int(row - self._starts[self._part[row]])) for row in found]
 
 
-def _tags(rows: Rows, multipliers: Multipliers) -> Floats:
-    """Keys without their waiting."""
-    if rows.offset is None:
-        return rows.tag
-    floats = np.array([ratio(one.numerator, one.denominator) for one in multipliers.exact])
-    found: Floats = rows.tag + floats[rows.offset]
-    return found
-
-
 def _float(exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:
         return np.inf if exact > 0 else -np.inf
+
+
+def asked_in_columns(jobs: JobColumns, rules: PoolRules) -> Counter[str]:
+    """The demand of jobs for each resource that counts."""
+    return Counter(dict(zip(rules.resources, map(_sum, jobs.demand), strict=True)))
 
 
 def _sum(column: Ints) -> int:

@@ -2,13 +2,14 @@
 
 Beside them the parts of its start tag: what runs, past use, and its own tenant's jobs before it.
 
-`least_end` is the least end of a tenant's use that brings a job before another, found by trying it in the order itself,
+`_least_end` is the least end of a tenant's use that brings a job before another, found by trying it in the order itself,
 for trees of tenants and classes that are not strict, where less use of one tenant also changes the sequence of those
 above it. What is found is tried from both sides: the end moves the job, and one unit less does not.
 """
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 import msgspec
@@ -18,15 +19,12 @@ from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Promoted, ShareBreakdown
 from fairlead_policy.exact.ranking import nearest_float
-from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
 from fairlead_policy.explain.neighbourhood import count_before
+from fairlead_policy.explain.side_by_side import asked_in_columns
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.order.order import Order
 from fairlead_policy.rules.jobs import PositionedJob
-from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.service_order import ServiceOrder
-from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 GIBIBYTE = 2**30
 _TRIED = 2000
@@ -43,42 +41,36 @@ def unit_of(resource: str) -> int:
     return GIBIBYTE if base_units(resource) == 1 else base_units(resource)
 
 
-def least_end(
-    running: AmountsByResource, resource: str, moves: Callable[[AmountsByResource], bool]
-) -> AmountsByResource | None:
-    """The least whole units of a resource whose end moves the job; None where no end of it does.
-
-    Args:
-        running: the use of the tenant's running jobs.
-        resource: the one that ends.
-        moves: whether the end of these amounts moves the job; it does with more where it does with less.
-    """
-    unit, held = unit_of(resource), running.get(resource, 0)
-
-    def amounts(units: int) -> AmountsByResource:
-        return {resource: min(units * unit, held)}
-
-    least, most = 1, ceil(held / unit)
-    if not held or not moves(amounts(most)):
-        return None
-    while least < most:
-        middle = (least + most) // 2
-        if moves(amounts(middle)):
-            most = middle
-        else:
-            least = middle + 1
-    return amounts(least)
-
-
 def breakdown_of(order: Order, position: Position) -> ShareBreakdown | None:
     """The parts of a waiting job's start tag; None where it does not wait, or with H-DRF."""
     rules, found = order.rules, order.find(position)
     if found is None or rules.rescaled:
         return None
-    tree = order.snapshot.trees[rules.top_of(position.tenant)]
-    past = tree.past_below(tree.top)
-    return share_breakdown_of(
-        *found, position.tenant, list(tree.tenant_queues.values()), rules=rules, past=past
+    sequence, at = found
+    tree = order.snapshot.trees[sequence.top]
+    running: Counter[str] = Counter()
+    remembered = tree.past_below(tree.top)
+    for tenant_queue in tree.tenant_queues.values():
+        running.update(tenant_queue.use)
+        remembered.update(tenant_queue.past)
+    jobs = sequence.first_columns(at)
+    before = asked_in_columns(jobs, rules)
+    weight, entitled = rules.weight_of(sequence.top), rules.entitlement_of(sequence.top)
+    parts = {
+        name: (running[name] + remembered[name] + before[name]) * unit / entitled
+        for name, unit in rules.unit_share_by_name.items()
+        if entitled
+    }
+    return ShareBreakdown(
+        tenant=sequence.top,
+        weight=nearest_float(weight),
+        entitled=nearest_float(entitled),
+        running=_held(running),
+        own_running=_held(tree.tenant_queues[position.tenant].use),
+        past=_held(remembered),
+        before=_held(before),
+        jobs=at - int(np.isin(jobs.queue, sequence.measure.queues.apart).sum()),
+        shares={name: nearest_float(part) for name, part in sorted(parts.items()) if part},
     )
 
 
@@ -144,76 +136,33 @@ def least_ends_to_pass(
 
 
 def _least_end(order: Order, position: Position, other: Position) -> AmountsByResource | None:
+    """The least whole units of the dominant resource whose end moves the job; None where no end of it does."""
     rules, now = order.rules, order.now
     tree, bar = order.snapshot.trees[rules.top_of(position.tenant)], sort_key(other, rules, now)
     tenant_queue = tree.tenant_queues[position.tenant]
     if not tenant_queue.running or sum(map(len, tree.tenant_queues.values())) > _TRIED:
         return None
 
-    def moves(ends: AmountsByResource) -> bool:
-        found = _ended(order, position.tenant, ends).position(position)
+    resource = position.dominant
+    unit, held = unit_of(resource), tenant_queue.use.get(resource, 0)
+
+    def amounts(units: int) -> AmountsByResource:
+        return {resource: min(units * unit, held)}
+
+    def moves(units: int) -> bool:
+        found = _ended(order, position.tenant, amounts(units)).position(position)
         return found is not None and sort_key(found, rules, now) < bar
 
-    return least_end(tenant_queue.use, position.dominant, moves)
+    most = ceil(held / unit)
+    if not held or not moves(most):
+        return None
+    # More moves it where less does.
+    return amounts(bisect_left(range(most), x=True, lo=1, key=moves))
 
 
 def _ended(order: Order, tenant: str, ends: AmountsByResource) -> Order:
     """The order as if so much of the tenant's had ended."""
     return Order(order.snapshot.without_use(tenant, ends), order.now)
-
-
-def share_breakdown_of(
-    sequence: ServiceOrder,
-    at: int,
-    tenant: str,
-    tenant_queues: Collection[TenantQueue],
-    *,
-    rules: PoolRules,
-    past: Mapping[str, int],
-) -> ShareBreakdown:
-    """The parts of a job's start tag.
-
-    Args:
-        sequence: the sequence of its top-level tenant.
-        at: the job's index in it.
-        tenant: the job's own.
-        tenant_queues: the queues of that tenant and all below it.
-        rules: the pool's rules.
-        past: use of those with children that is no tenant queue's.
-    """
-    running: Counter[str] = Counter()
-    remembered: Counter[str] = Counter(past)
-    for tenant_queue in tenant_queues:
-        running.update(tenant_queue.use)
-        remembered.update(tenant_queue.past)
-    jobs = sequence.first_columns(at)
-    before = _asked(jobs, rules)
-    weight, entitled = rules.weight_of(sequence.top), rules.entitlement_of(sequence.top)
-    parts = {
-        name: (running[name] + remembered[name] + before[name]) * unit / entitled
-        for name, unit in rules.unit_share_by_name.items()
-        if entitled
-    }
-    return ShareBreakdown(
-        tenant=sequence.top,
-        weight=nearest_float(weight),
-        entitled=nearest_float(entitled),
-        running=_held(running),
-        own_running=next(
-            (_held(tenant_queue.use) for tenant_queue in tenant_queues if tenant_queue.tenant == tenant), {}
-        ),
-        past=_held(remembered),
-        before=_held(before),
-        jobs=at - int(np.isin(jobs.queue, sequence.measure.queues.apart).sum()),
-        shares={name: nearest_float(part) for name, part in sorted(parts.items()) if part},
-    )
-
-
-def _asked(jobs: JobColumns, rules: PoolRules) -> Counter[str]:
-    """The sum that jobs ask for, of each resource that counts."""
-    # Sums of Python's integers: 64 bits may not hold them.
-    sums = [sum(column.tolist()) for column in jobs.demand]
-    return Counter(dict(zip(rules.resources, sums, strict=True)))
 
 
 def _held(amounts: Mapping[str, int]) -> dict[str, int]:

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
-from fairlead_policy.exact.ranking import Ranking, ratio
+from fairlead_policy.exact.ranking import Ranking, exactly_unaged, ratio
 from fairlead_policy.exact.terms import (
     class_weighted_tag,
     compared_terms,
@@ -33,17 +33,11 @@ def sort_key(position: Position, rules: PoolRules, now: Micros) -> SortKey:
 def sort_key_at(sequence: ServiceOrder, index: int, now: Micros) -> SortKey:
     """The exact key of a job of a top-level tenant's sequence: as `sort_key` of its position."""
     rows, rules, effective_row = sequence.own_rows, sequence.measure.rules, sequence.effective_row.item(index)
-    exact = sequence.measure.multipliers.exact
     submitted = rows.submitted.item(effective_row)
-    key = (
-        rules.aged(submitted, now) * rules.rate
-        + rows.use.item(effective_row) * exact[rows.multiplier.item(effective_row)]
-    )
-    if rows.offset is not None:
-        key += exact[rows.offset.item(effective_row)]
+    unaged = exactly_unaged(rows, effective_row, sequence.measure.multipliers)
     return (
         rows.rank.item(effective_row),
-        key,
+        unaged + rules.aged(submitted, now) * rules.rate,
         submitted,
         sequence.uid_at(effective_row),
         0 if sequence.alone else index,
