@@ -64,15 +64,10 @@ class _UnitTerms(dict[int, Pair]):
         self._rules, self._entitlements, self._resources = rules, entitlements, resources
 
     def __missing__(self, number: int) -> Pair:
-        found = self[number] = self._term(*divmod(number, self._resources))
-        return found
-
-    def _term(self, entitlement: int, resource: int) -> Pair:
-        entitled = self._entitlements[entitlement]
-        if not entitled or not self._rules.resources:
-            return _NOTHING
-        tag = self._rules.unit_shares[resource] / entitled
-        return tag.numerator, tag.denominator
+        entitlement, resource = divmod(number, self._resources)
+        entitled, shares = self._entitlements[entitlement], self._rules.unit_shares
+        self[number] = (shares[resource] / entitled).as_integer_ratio() if entitled and shares else _NOTHING
+        return self[number]
 
 
 class ClassWeights:

@@ -105,8 +105,10 @@ class Positions(Sequence[Position]):
         return len(self._order)
 
     def __iter__(self) -> Iterator[Position]:
-        for rows, served in self._together():
-            yield from self._made(rows, served)
+        served = self._served_of_all()
+        for start in range(0, len(self), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            yield from self._made(self._order[some], served.take(some))
 
     @overload
     def __getitem__(self, at: int) -> Position: ...
@@ -141,12 +143,6 @@ class Positions(Sequence[Position]):
         some = rows[apart]
         positions = self._made(some, self._served(some)) if len(apart) else []
         return replace(columns, apart=dict(zip(apart.tolist(), positions, strict=True)))
-
-    def _together(self) -> Iterator[tuple[Ints, _Served]]:
-        served = self._served_of_all()
-        for start in range(0, len(self), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            yield self._order[some], served.take(some)
 
     def _served_of_all(self) -> _Served:
         """The sequences that serve all jobs, found at once: a thousand trees have a job in each thousand."""

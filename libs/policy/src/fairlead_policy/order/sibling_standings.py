@@ -30,14 +30,7 @@ class DepthStandings(NamedTuple):
 
     def take(self, rows: Ints | slice) -> "DepthStandings":
         """The standings of the jobs at these rows."""
-        return DepthStandings(
-            self.tenant[rows],
-            self.at[rows],
-            self.use[rows],
-            self.dominant[rows],
-            self.effective_row[rows],
-            self.finite[rows],
-        )
+        return DepthStandings._make(column[rows] for column in self)
 
     def put(self, rows: Ints | slice, other: "DepthStandings") -> None:
         """Puts other jobs' standings in place of those at some rows."""

@@ -126,10 +126,6 @@ class Sum:
             if self._short:
                 self._keep_short(before, None)
 
-    def short(self, at: int) -> Ratio | None:
-        """The exact sum of a resource if it is cached, else None."""
-        return self._short.get(at)
-
     def exact(self, at: int) -> Ratio:
         """The exact sum of a resource."""
         found = self._short.get(at)

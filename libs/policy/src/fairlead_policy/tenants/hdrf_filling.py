@@ -327,9 +327,11 @@ class Branch:
         first = self.heads.first()
         if first is None:
             return None
-        held, entitlement = self.holding(), self.entitlement
-        over, under = held.most * entitlement.denominator, held.under * entitlement.numerator
-        return keys.head(first[0][-1], over, under, infinite=not entitlement or self._is_infinite())
+        counted, entitlement = self.holding(), self.entitlement
+        over, under = counted.most * entitlement.denominator, counted.under * entitlement.numerator
+        totals = zip(self.totals, self._started, strict=True)
+        infinite = not entitlement or self.lacks or any(held + more > LARGEST for held, more in totals)
+        return keys.head(first[0][-1], over, under, infinite=infinite)
 
     def serve(self, leaf: Leaf, job: _ServedJob) -> None:
         """Notes that a child's next job starts; the child itself has noted it."""
@@ -347,19 +349,15 @@ class Branch:
         return self._totals
 
     @property
-    def holds_lacking(self) -> bool:
+    def lacks(self) -> bool:
         """Whether the use below takes in a resource of which the pool has none."""
-        return lacking_of(self.use, self._measure.rules) is not None
+        if self._lacks is None:
+            self._lacks = lacking_of(self.use, self._measure.rules) is not None
+        return self._lacks
 
     def scored_node(self) -> ScoredNode:
         """The tenant's facts that its scores are made of, beside its jobs."""
-        return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.totals, self.holds_lacking)
-
-    def _is_infinite(self) -> bool:
-        if self._lacks is None:
-            self._lacks = self.holds_lacking
-        totals = zip(self.totals, self._started, strict=True)
-        return self._lacks or any(held + more > LARGEST for held, more in totals)
+        return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.totals, self.lacks)
 
 
 class LiveTree:

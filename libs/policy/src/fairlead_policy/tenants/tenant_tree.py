@@ -307,20 +307,28 @@ class TenantTree:
         """The sequence of every tenant that has jobs in the table, from the leaves up."""
         if self._rescaled:
             return whole_sequences(self._live_tree(horizon).top, table, self._measure, now)
-        builder = _SequenceBuilder(self, table, now)
-        builder.up_to(self.top)
-        return builder.found
+        numbers = {queue.tenant: number for number, queue in enumerate(table.tenant_queues)}
+        found: dict[str, SequencePrefix] = {}
 
-    def node(self, tenant: str) -> ScoredNode:
+        def up_to(tenant: str) -> SequencePrefix | None:
+            if tenant in numbers:
+                found[tenant] = leaf_prefix(table, numbers[tenant])
+            else:
+                below = map(up_to, self.rules.children.get(tenant, ()))
+                parts = [part for part in below if part is not None]
+                if parts:
+                    found[tenant] = merge(table, parts, self._node(tenant), now)
+            return found.get(tenant)
+
+        up_to(self.top)
+        return found
+
+    def _node(self, tenant: str) -> ScoredNode:
         """The holdings by which a tenant with children is scored."""
-        rules = self._measure.rules
         use = self.use_below(tenant)
-        counted = self.amounts(use)
-        return ScoredNode(tenant, self._measure.scale_of(tenant), counted, lacking_of(use, rules) is not None)
-
-    def amounts(self, use: Mapping[str, int]) -> list[int]:
-        """The amounts by resource of the pool, as they count."""
-        return [counted_amount(use.get(name, 0)) for name in self.rules.resources]
+        counted = [counted_amount(use.get(name, 0)) for name in self.rules.resources]
+        scale = self._measure.scale_of(tenant)
+        return ScoredNode(tenant, scale, counted, lacking_of(use, self.rules) is not None)
 
     def own_past(self, tenant: str) -> Mapping[str, int]:
         """A parent tenant's past use that belongs to none of its children."""
@@ -330,28 +338,3 @@ class TenantTree:
     def rules(self) -> PoolRules:
         """The rules of the pool."""
         return self._measure.rules
-
-
-class _SequenceBuilder:
-    """Makes the sequences of a tree from the leaves up."""
-
-    def __init__(self, tree: TenantTree, table: JobTable, now: Micros) -> None:
-        self.found: dict[str, SequencePrefix] = {}
-        self._tree = tree
-        self._table = table
-        self._now = now
-        self._numbers = {
-            tenant_queue.tenant: number for number, tenant_queue in enumerate(table.tenant_queues)
-        }
-
-    def up_to(self, tenant: str) -> SequencePrefix | None:
-        """The tenant's sequence; None where nothing waits below it."""
-        number = self._numbers.get(tenant)
-        below = self._tree.rules.children.get(tenant, ())
-        if number is not None:
-            self.found[tenant] = leaf_prefix(self._table, number)
-        elif below:
-            parts = [part for child in below if (part := self.up_to(child)) is not None]
-            if parts:
-                self.found[tenant] = merge(self._table, parts, self._tree.node(tenant), self._now)
-        return self.found.get(tenant)
