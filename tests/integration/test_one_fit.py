@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairlead_checker import facts as checker_facts
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.node_snapshot import NodeSnapshot, StartAnswer
-from fairlead_cli.kueue.doctor.checks import gangs
+from fairlead_cli.kueue.doctor.checks import checks_in, gangs
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.cards import REGISTER, USE_MODEL
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -94,7 +94,7 @@ def by_doctor(pod_sets: Sequence[tuple[int, KubeObject]], nodes: Sequence[Node],
         local_queues=[msgspec.convert(things.local_queue("main", "a", "gpus"), LocalQueue)],
         workloads=[workload(pod_sets)],
     )
-    found = [finding.name for check in gangs.CHECKS for finding in check.run(survey)]
+    found = [finding.name for check in checks_in(gangs) for finding in check.run(survey)]
     return "gang-fits-nowhere" in found
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_cli.kueue.doctor.checks import gangs
+from fairlead_cli.kueue.doctor.checks import checks_in, gangs
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.cards import CARD_MEMORY, REGISTER
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -31,7 +31,7 @@ def found(asked: dict[str, int | str], card: KubeObject = A30, **spec: object) -
         nodes=[msgspec.convert(whole, Node)],
         workloads=[msgspec.convert(things.workload("tune", "team-a", "main", asked), Workload)],
     )
-    return {one.name: one.what for check in gangs.CHECKS for one in check.run(survey)}
+    return {one.name: one.what for check in checks_in(gangs) for one in check.run(survey)}
 
 
 def test_a_part_of_a_card_that_is_there_is_no_finding() -> None:

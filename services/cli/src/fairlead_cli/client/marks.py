@@ -26,14 +26,6 @@ _FOLLOWED = {
     "loose": "follows the order loosely",
     "tie-break": "takes the order as a tie-break",
 }
-_FOLLOWABLE = {
-    "exact": "would follow the order exactly",
-    "standing": "would follow the order that stood when room came free",
-    "close": "would follow the order closely",
-    "within-queue": "would follow the order within each queue",
-    "loose": "would follow the order loosely",
-    "tie-break": "would take the order as a tie-break",
-}
 
 
 def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style = unstyled) -> Iterator[str]:
@@ -43,8 +35,9 @@ def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style =
     """
     for one in steering:
         why = f": {one.enforcement_why}" if one.enforcement_why else ""
-        words = _FOLLOWABLE if one.withheld or one.unheard else _FOLLOWED
-        followed = words.get(one.enforcement, one.enforcement)
+        followed = _FOLLOWED.get(one.enforcement, one.enforcement)
+        if (one.withheld or one.unheard) and one.enforcement in _FOLLOWED:
+            followed = f"would {followed.replace('s ', ' ', 1)}"  # its verb is the first word
         if shipped_capabilities(one.frontend).needs_leave or one.enforcement != "exact":
             colour = "dim" if one.enforcement == "exact" else "yellow"
             yield style(wrapped(f"{one.cluster} ({one.frontend}) {followed}{why}", columns), colour)

@@ -165,7 +165,8 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
         programs.insert(0, _service(plan, url, "sim", f"sim-{plan.cluster}", [*cluster, *store, *config]))
         programs.append(_service(plan, url, "admitter", admitter_of(plan.cluster), [*cluster, *dry_run]))
     for target in plan.kubernetes:
-        flags = _kube_flags(target)
+        told = {"--cluster": target.cluster, "--kubeconfig": target.kubeconfig, "--context": target.context}
+        flags = [word for flag, value in told.items() if value for word in (flag, value)]
         programs.insert(0, _service(plan, url, "watcher", f"watcher-{target.cluster}", flags))
         steering = ["--frontend", "kueue", *flags, *dry_run]
         programs.append(_service(plan, url, "admitter", admitter_of(target.cluster), steering))
@@ -195,11 +196,6 @@ def _submitting(plan: StackPlan, target: SlurmTarget, socket: str) -> Program:
 def admitter_of(cluster: str) -> str:
     """The name of a cluster's admitter and of its log file."""
     return f"admitter-{cluster}"
-
-
-def _kube_flags(target: KubeTarget) -> list[str]:
-    flags = {"--cluster": target.cluster, "--kubeconfig": target.kubeconfig, "--context": target.context}
-    return [word for flag, value in flags.items() if value for word in (flag, value)]
 
 
 def _service(plan: StackPlan, url: str, service: str, name: str, flags: Sequence[str] = ()) -> Program:

@@ -62,9 +62,11 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
 
         async def change(document: PolicyDocument) -> PolicyDocument:
             nonlocal had_it
-            fresh = _prunable(document) - asked - {job.uid}
-            asked.update(fresh)
-            gone.update([uid for uid in fresh if await _is_gone(bus, uid)])
+            named = {one.job for one in document.grants if one.job is not None and _UUID.fullmatch(one.job)}
+            for uid in named - asked - {job.uid}:
+                asked.add(uid)
+                if all(one.phase == Phase.ENDED for one in await _found(bus, uid, None)):
+                    gone.add(uid)
             after = granted(without_grants(document, gone), job, approval)
             had_it = _grants_to(document, job.uid) == _grants_to(after, job.uid)
             return after
@@ -188,15 +190,6 @@ def _check_let_in(document: PolicyDocument, tenant: str) -> None:
             f"tenant {tenant} is not in the policy, and the policy takes only tenants that it names",
             hint="Name it there first: `fairlead policy show`, then `fairlead policy apply FILE`.",
         )
-
-
-def _prunable(document: PolicyDocument) -> set[str]:
-    return {grant.job for grant in document.grants if grant.job is not None and _UUID.fullmatch(grant.job)}
-
-
-async def _is_gone(bus: Bus, uid: str) -> bool:
-    found = await _found(bus, uid, None)
-    return all(one.phase == Phase.ENDED for one in found)
 
 
 async def _find(bus: Bus, job: str, tenant: str | None) -> Explanation:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from fairlead_contracts.frontend.label_requirements import OPERATORS, LabelRequirement
+from fairlead_contracts.frontend.label_requirements import OPERATORS
 from fairlead_kube.kinds.core import NodePool
 from fairlead_kube.kinds.queues import ResourceFlavor
 
@@ -67,12 +67,8 @@ def _misfit(key: str, value: str, pool: NodePool) -> Iterator[Misfit]:
         why = f"it neither sets nor requires {key}, which Karpenter does not know"
         yield Misfit(key=key, value=value, why=why)
     for one in required:
-        if not allows(one, value):
+        # A requirement by an unknown operator keeps nothing off.
+        if one.operator in OPERATORS and not one.holds({key: value}):
             allowed = one.values or () if one.operator == "In" else ()
             stated = f"{one.key} {one.operator} {list(one.values or ())}".replace("'", "")
             yield Misfit(key=key, value=value, why=f"it requires {stated}", allowed=allowed)
-
-
-def allows(requirement: LabelRequirement, value: str) -> bool:
-    """Whether a node label of this value fulfils the requirement; one by an unknown operator keeps nothing off."""
-    return requirement.operator not in OPERATORS or requirement.holds({requirement.key: value})

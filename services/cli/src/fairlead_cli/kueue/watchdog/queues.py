@@ -9,6 +9,7 @@ import enum
 from datetime import UTC, datetime
 
 from fairlead_contracts.frontend.marks import WATCHDOG
+from fairlead_contracts.frontend.shipped import KUEUE_BLOCKING, KUEUE_PARKING
 from fairlead_kube.client import KubeClient
 from fairlead_kube.kinds.resources import CLUSTER_QUEUES
 
@@ -55,7 +56,6 @@ class LeadClock:
         return QueueAction.TIGHTEN if lasted >= self._back_after else QueueAction.WAIT
 
 
-STRICT, FILLING = "StrictFIFO", "BestEffortFIFO"
 FIELD_MANAGER = "fairlead-watchdog"
 
 
@@ -75,15 +75,17 @@ async def carry_out(client: KubeClient, queue: str, verdict: QueueAction) -> str
     found = await client.get(CLUSTER_QUEUES, queue)
     noted = found.metadata.annotation(WATCHDOG)
     strategy = found.spec.queueing_strategy
-    if verdict is QueueAction.LOOSEN and strategy == STRICT:
-        note: str | None = f"was {STRICT}; let go at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: nobody led"
+    if verdict is QueueAction.LOOSEN and strategy == KUEUE_BLOCKING:
+        note: str | None = (
+            f"was {KUEUE_BLOCKING}; let go at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: nobody led"
+        )
         wanted, done = (
-            FILLING,
-            f"{queue} is {FILLING} from now on: no admitter leads, and small jobs need not wait",
+            KUEUE_PARKING,
+            f"{queue} is {KUEUE_PARKING} from now on: no admitter leads, and small jobs need not wait",
         )
     elif verdict is QueueAction.TIGHTEN and noted is not None:
         note = None
-        wanted, done = STRICT, f"{queue} is {STRICT} again: an admitter leads"
+        wanted, done = KUEUE_BLOCKING, f"{queue} is {KUEUE_BLOCKING} again: an admitter leads"
     else:
         return ""
     patch = {"metadata": {"annotations": {WATCHDOG: note}}, "spec": {"queueingStrategy": wanted}}

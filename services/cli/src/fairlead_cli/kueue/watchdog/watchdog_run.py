@@ -15,13 +15,12 @@ from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
 from fairlead_cli.kueue.watchdog.queues import (
-    FILLING,
-    STRICT,
     LeadClock,
     QueueAction,
     carry_out,
 )
 from fairlead_cli.signals import ending_on_signals
+from fairlead_contracts.frontend.shipped import KUEUE_BLOCKING, KUEUE_PARKING
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import ForbiddenError, KubeError, NotFoundError
 from fairlead_kube.kinds.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, Resource
@@ -205,7 +204,7 @@ async def _carry_out(target: KubeTarget, queues: Sequence[str], verdict: QueueAc
 
 def _said(verdict: QueueAction, last: QueueAction | None, queues: str, flags: WatchdogFlags) -> str:
     """A line on what was seen, and what follows from it once it has lasted."""
-    loosened = f"{queues}: {FILLING} once no admitter has led for {flags.after:g} s"
+    loosened = f"{queues}: {KUEUE_PARKING} once no admitter has led for {flags.after:g} s"
     match verdict, last:
         case QueueAction.LOOSEN, _:
             return f"no admitter has led for {flags.after:g} s"
@@ -214,6 +213,6 @@ def _said(verdict: QueueAction, last: QueueAction | None, queues: str, flags: Wa
         case _, None:
             return f"watching {loosened}"
         case _, QueueAction.LOOSEN:
-            return f"an admitter leads again. {queues}: {STRICT} once it has led for {flags.back_after:g} s"
+            return f"an admitter leads again. {queues}: {KUEUE_BLOCKING} once it has led for {flags.back_after:g} s"
         case _:
             return f"another admitter leads, or none. {loosened}"

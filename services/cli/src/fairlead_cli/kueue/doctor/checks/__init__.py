@@ -1,6 +1,8 @@
 """The checks: pure functions from a survey to findings, a module a theme."""
 
 from collections.abc import Iterator
+from itertools import chain
+from types import ModuleType
 
 from fairlead_cli.findings import Finding
 from fairlead_cli.kueue.doctor.checks import (
@@ -22,25 +24,17 @@ from fairlead_cli.kueue.doctor.checks import (
 )
 from fairlead_cli.kueue.doctor.survey import Check, Survey
 
-CHECKS: tuple[Check, ...] = (
-    *installation.CHECKS,
-    *lever.CHECKS,
-    *rights.CHECKS,
-    *queues.CHECKS,
-    *reserving.CHECKS,
-    *classes.CHECKS,
-    *tenants.CHECKS,
-    *pools.CHECKS,
-    *writers.CHECKS,
-    *flavors.CHECKS,
-    *capacity.CHECKS,
-    *cards.CHECKS,
-    *karpenter.CHECKS,
-    *jobs.CHECKS,
-    *gangs.CHECKS,
-)
 
-__all__ = ["CHECKS", "examine", "known_names"]
+def checks_in(theme: ModuleType) -> tuple[Check, ...]:
+    """The checks of a theme, in the order in which its module defines them."""
+    return tuple(found for found in vars(theme).values() if isinstance(found, Check))
+
+
+_THEMES = (
+    *(installation, lever, rights, queues, reserving, classes, tenants, pools),
+    *(writers, flavors, capacity, cards, karpenter, jobs, gangs),
+)
+CHECKS = tuple(chain.from_iterable(map(checks_in, _THEMES)))
 
 
 def examine(survey: Survey) -> Iterator[Finding]:

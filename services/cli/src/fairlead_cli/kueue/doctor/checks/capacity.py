@@ -186,6 +186,3 @@ def _twice(pool: Pool, resource: str, quota: int, elsewhere: int, has: int) -> F
         mend=f"kubectl edit clusterqueue   # nominalQuota of {resource}: "
         f"{format_quantity(resource, max(has - elsewhere, 0))} in all; or take nodes from the other clusters",
     )
-
-
-CHECKS = (_given_twice, _amounts, _quotas)

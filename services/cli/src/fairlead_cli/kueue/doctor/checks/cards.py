@@ -35,6 +35,3 @@ def refusal(node: Node) -> str:
     except RegisterError as error:
         return str(error)
     return ""
-
-
-CHECKS = (_registers,)

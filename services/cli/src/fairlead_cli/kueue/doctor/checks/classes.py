@@ -109,6 +109,3 @@ def _granted(survey: Survey) -> Iterator[Finding]:
             mend=f"grants:\n  - {{tenant: TENANT, classes: [{names[0]}], by: NAME, why: REASON}}\n"
             f"# or for one job: fairlead approve JOB --class {names[0]}",
         )
-
-
-CHECKS = (_spacing, _known, _granted)

@@ -132,6 +132,3 @@ def _repelled(flavor: ResourceFlavor, matching: list[Node], usable: list[Node]) 
         mend=f"kubectl patch resourceflavor {flavor.metadata.name} --type merge -p "
         f'\'{{"spec":{{"tolerations":[{{"key":"{key}",{operator},"effect":"{effect}"}}]}}}}\'',
     )
-
-
-CHECKS = (_missing, _labels, _taints)

@@ -48,20 +48,16 @@ def lasting_node(node: Node) -> FitNode:
     )
 
 
-def pods_anywhere(workload: Workload, flavors: list[list[ResourceFlavor]]) -> tuple[ObservedPods, ...]:
-    """The pods of a Workload, each free to take any flavor of its queue: more than Kueue itself would try.
+def _anywhere(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> ObservedPods:
+    """Pods of a Workload that are free to take any flavor of its queue: more than Kueue itself would try.
 
     Args:
-        workload: the one whose pods they are.
-        flavors: its queue's flavors, a list for each resource group.
+        pod_set: the set whose pods they are.
+        flavors: the queue's flavors, a list for each resource group.
 
     Raises:
         FieldError: a quantity cannot be read, or is larger than any cluster.
     """
-    return tuple(_anywhere(pod_set, flavors) for pod_set in workload.spec.pod_sets or ())
-
-
-def _anywhere(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> ObservedPods:
     pods = observed_pods(pod_set.template, pod_set.name, pod_set.fewest)
     tolerated = (t for group in flavors for f in group for t in f.spec.tolerations or ())
     return msgspec.structs.replace(
@@ -153,7 +149,8 @@ def _shapes(survey: Survey) -> list[tuple[tuple[ObservedPods, ...], list[Workloa
     found: dict[tuple[bytes, str], tuple[tuple[ObservedPods, ...], list[Workload], str]] = {}
     for workload, queue in _unfinished(survey):
         try:
-            pods = pods_anywhere(workload, _flavors_of(survey, queue))
+            flavors = _flavors_of(survey, queue)
+            pods = tuple(_anywhere(pod_set, flavors) for pod_set in workload.spec.pod_sets or ())
             no_quota = "" if queue is None else _no_quota(workload, queue, most[survey.pool_of(queue)])
         except FieldError:
             continue  # a quantity that no cluster has: the watcher objects to it on the object itself
@@ -244,6 +241,3 @@ def _running(survey: Survey) -> Iterator[Finding]:
                 mend=f"{_BY_TOPOLOGY}:\n"
                 f"metadata:\n  annotations: {{kueue.x-k8s.io/podset-preferred-topology: {ZONE}}}",
             )
-
-
-CHECKS = (_gangs, _running)

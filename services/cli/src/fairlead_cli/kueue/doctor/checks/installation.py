@@ -164,6 +164,3 @@ def _unread(survey: Survey) -> Iterator[Finding]:
             why="the doctor did not check them, and something may be wrong with them",
             mend=binding(survey.user),
         )
-
-
-CHECKS = (absent, _named, _version, _configuration, _batches, _webhooks, _unread)

@@ -184,6 +184,3 @@ def _grouped(found: Iterable[_SeenJob]) -> dict[tuple[str, str], list[_SeenJob]]
 
 def _names(several: list[_SeenJob]) -> str:
     return listed(one.metadata.name for one in several)
-
-
-CHECKS = (_queueless, _misdirected, _unsuspended, _oversized)

@@ -132,6 +132,3 @@ def _most(pools: list[NodePool], resource: str) -> int | None:
     limits = [readable_amounts(pool.spec.limits or {}).get(resource) for pool in pools]
     stated = [limit for limit in limits if limit is not None]
     return sum(stated) if len(stated) == len(limits) else None
-
-
-CHECKS = (_pools, _taints, _limits)

@@ -72,6 +72,3 @@ def _lever(survey: Survey) -> Iterator[Finding]:
             "restarts; Fairlead repairs that, at a write a job",
             mend=f"with Kueue 0.17 or later the boost is the better lever:\n{_GATE}",
         )
-
-
-CHECKS = (_lever,)

@@ -56,6 +56,3 @@ def _rate(survey: Survey) -> Iterator[Finding]:
                 why=aging_in_words(survey.policy),
                 mend="aging: {entitlement_per_day: N}   # in the policy; then: fairlead policy apply FILE",
             )
-
-
-CHECKS = (_absent, _rate)

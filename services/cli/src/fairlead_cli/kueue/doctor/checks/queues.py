@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, error, info, warning
-from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
+from fairlead_cli.kueue.doctor.checks.reserving import reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_contracts.frontend.shipped import KUEUE
+from fairlead_contracts.frontend.shipped import KUEUE, KUEUE_BLOCKING
 from fairlead_kube.kinds.objects import holds
 from fairlead_kube.kinds.queues import ClusterQueue
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
@@ -185,11 +185,11 @@ def _own_quota(survey: Survey) -> Iterator[Finding]:
 def _strategy(survey: Survey) -> Iterator[Finding]:
     reserved = {queue.metadata.name for queues in reserved_pools(survey).values() for queue in queues}
     for queue in survey.cluster_queues:
-        if queue.spec.queueing_strategy == STRICT and queue.metadata.name not in reserved:
+        if queue.spec.queueing_strategy == KUEUE_BLOCKING and queue.metadata.name not in reserved:
             yield warning(
                 "strict-fifo",
                 _subject(queue),
-                f"queueingStrategy: {STRICT}",
+                f"queueingStrategy: {KUEUE_BLOCKING}",
                 why="a job that does not fit holds up all behind it, and also what others could borrow",
                 mend=_patch(queue, '{"queueingStrategy":"BestEffortFIFO"}')
                 + "\n# or `mode: reserve` for its pool in the policy: small jobs then pass where they delay nobody",
@@ -278,6 +278,3 @@ def _multikueue(survey: Survey) -> Iterator[Finding]:
                 "writes without end",
                 mend="steer the worker clusters instead, or take the check off this queue",
             )
-
-
-CHECKS = (_preemption, _sharing, _between_queues, _strategy, _activity, _multikueue, _gang_fit)

@@ -7,11 +7,10 @@ from fairlead_cli.client.phrases import listed
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
 from fairlead_contracts.frontend.marks import WATCHDOG
+from fairlead_contracts.frontend.shipped import KUEUE_BLOCKING
 from fairlead_kube.kinds.queues import ClusterQueue
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
-
-STRICT = "StrictFIFO"
 
 
 def reserved_pools(survey: Survey) -> dict[str, list[ClusterQueue]]:
@@ -53,8 +52,8 @@ def _against(queues: Sequence[ClusterQueue]) -> Iterator[tuple[str, str]]:
         )
         return
     [queue] = queues
-    if queue.spec.queueing_strategy != STRICT and queue.metadata.annotation(WATCHDOG) is None:
-        patch = f'{{"spec":{{"queueingStrategy":"{STRICT}"}}}}'
+    if queue.spec.queueing_strategy != KUEUE_BLOCKING and queue.metadata.annotation(WATCHDOG) is None:
+        patch = f'{{"spec":{{"queueingStrategy":"{KUEUE_BLOCKING}"}}}}'
         yield (
             f"queueingStrategy: {queue.spec.queueing_strategy}",
             f"kubectl patch clusterqueue {queue.metadata.name} --type merge -p '{patch}'",
@@ -80,6 +79,3 @@ def _let_go(survey: Survey) -> Iterator[Finding]:
                 mend="look after Fairlead's admitter; or, without a watchdog, set queueingStrategy: StrictFIFO and take "
                 f"the annotation {WATCHDOG} off",
             )
-
-
-CHECKS = (_unreservable, _let_go)

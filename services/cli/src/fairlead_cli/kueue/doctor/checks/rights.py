@@ -111,5 +111,3 @@ def _asking(right: Right) -> str:
 
 
 _SHOWN = 8
-
-CHECKS = (_rights, _submitters, _checker)

@@ -187,6 +187,3 @@ def _selecting(queue: str, namespace: str, selector: LabelSelector | None) -> st
         labels = " ".join(f"{key}={value}" for key, value in sorted(selector.match_labels.items()))
         return f"kubectl label namespace {namespace} {labels}"
     return f"""kubectl patch clusterqueue {queue} --type merge -p '{{"spec": {{"namespaceSelector": {{}}}}}}'   # takes all"""
-
-
-CHECKS = (_strangers, _absent, _dangling, _without_local_queue, _shut_out)

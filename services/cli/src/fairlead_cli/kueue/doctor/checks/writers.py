@@ -67,6 +67,3 @@ def _booster(survey: Survey) -> Iterator[Finding]:
                 why="it overwrites or clears every boost that is not its own",
                 mend=f"kubectl -n {metadata.namespace} delete deployment {metadata.name}",
             )
-
-
-CHECKS = (_boosts, _priorities, _booster)
