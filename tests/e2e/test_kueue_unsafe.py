@@ -1,4 +1,4 @@
-"""A queue that turns unsafe while levels stand: they go at once, whatever setting it is, and are said to be gone."""
+"""Levels and preemption: they go at once where they could stop what runs, and never say who loses what is reclaimed."""
 
 import asyncio
 import urllib.request
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_bus import Bucket, Bus
@@ -15,12 +16,13 @@ from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, Revocation
 from fairlead_contracts.messages.questions import Steering
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.by_hand.people import give_leave, say
 from fairlead_testkit.fleets.fleet import whole_queue
 from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, heads_stand
 from fairlead_testkit.kubelab import KubeLab, things
 from fairlead_testkit.kueue.admissions import AdmissionLog
-from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
+from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture, effective_priority
 from fairlead_testkit.timing.awaiting import eventually, next_second
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -146,3 +148,66 @@ async def released_revoked_and_by_another_lever(bus: Bus, fixture: NamespaceFixt
 
     await eventually(by_priority_alone, 60, what="levels stand by the other lever, and no boost does")
     await heads_stand(bus, fixture, HEADS)
+
+
+BORROWERS = {"early": 1.0, "late": 1.0}
+
+
+def stopped(fixture: NamespaceFixture) -> set[str]:
+    """Names of Workloads that were stopped for others. Raw ones keep their quota until somebody takes it."""
+    return {item["metadata"]["name"] for item in fixture.workloads() if things.condition(item, "Preempted")}
+
+
+def levels_of_running(fixture: NamespaceFixture) -> set[int]:
+    return {effective_priority(item) for item in fixture.admitted().values()}
+
+
+def lent(fixture: NamespaceFixture, reclaims: str) -> str:
+    """A Cohort of four units, half of them of a queue that has no jobs and takes them back so; the other half borrows."""
+    root = fixture.cohort("root")
+    owned = {**SAFE, "reclaimWithinCohort": reclaims}
+    fixture.queue("owned", 2, tenants=["owner"], cohort="root", preemption=owned)
+    fixture.queue("borrows", 2, tenants=BORROWERS, cohort="root", preemption=SAFE)
+    return root
+
+
+async def test_what_is_reclaimed_is_taken_from_who_started_last_as_without_levels(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with NamespaceFixture(kube_lab, [*BORROWERS, "owner"]) as fixture, AdmissionLog(fixture) as log:
+        root = lent(fixture, "Any")
+        fixture.backlog("early", 6)
+        log.wait(4)
+        await next_second()
+        fixture.backlog("late", 2)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, BORROWERS, root))
+        async with fleet.running() as bus:
+            # These come before the other tenant's that wait, so they start with a level.
+            await heads_stand(bus, fixture, HEADS)
+            for name in log.admitted[:2]:
+                fixture.finish("early", name)
+            log.wait(6)
+            assert set(log.admitted[4:]) == {"late-0", "late-1"}
+            await eventually(lambda: levels_of_running(fixture) == {0}, 60, what="what runs has no level")
+            fixture.workload("owner", "owner-0", gpus=2)
+            await eventually(
+                lambda: stopped(fixture) == {"late-0", "late-1"}, 60, what="the last to start go"
+            )
+
+
+async def test_what_runs_is_protected_in_queues_that_preempt_nobody_too(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with NamespaceFixture(kube_lab, [*BORROWERS, "owner"]) as fixture, AdmissionLog(fixture) as log:
+        root = lent(fixture, "LowerPriority")
+        fixture.backlog("early", 6)
+        log.wait(4)
+        policy: PolicyDocument = msgspec.structs.replace(
+            fair_policy(fixture, {**BORROWERS, "owner": 1.0}, root), preemption="protect"
+        )
+        async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
+            fixture.workload("owner", "owner-0", gpus=2)
+            await heads_stand(bus, fixture, HEADS)
+            [waits] = [item for name, item in fixture.waiting().items() if name == "owner-0"]
+            assert effective_priority(waits) > 0
+            assert stopped(fixture) == set()

@@ -1,4 +1,6 @@
-"""Numbers of positions that are labelled, rests of a frontend, and lifts for protection."""
+"""Numbers of positions that are labelled, rests of a frontend, and the levels of what runs."""
+
+from collections.abc import Callable
 
 import pytest
 
@@ -20,14 +22,14 @@ from fairlead_admitter.decide.pace import (
     Pace,
     window_size,
 )
-from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection
+from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection, own_level, top_level
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
-from fairlead_policy.levels.class_bands import class_bands_of
+from fairlead_policy.levels.class_bands import ClassBand, class_bands_of
 from fairlead_policy.snapshot.stated_jobs import JobChange
 from fairlead_testkit.inputs.builders import a_job, a_queue
 from fairlead_testkit.timing.manual_clock import ManualClock
@@ -237,10 +239,17 @@ def normal(_: JobState) -> str:
 
 def lifts(protection: Protection, queue: str = "main") -> list[LevelWrite]:
     """Lifts that are written now; whoever stands at the top is remembered, as the loop does."""
-    found = protection.lifts({queue}, CLASS_BANDS, normal)
-    assert protection.lifts({queue}, CLASS_BANDS, normal) == found  # deciding changes nothing
-    writes, lifted = found
-    protection.stand(lifted)
+    return due(protection, queue, top_level, WriteCause.PROTECT)
+
+
+def due(
+    protection: Protection, queue: str, target: Callable[[JobState, ClassBand], int], cause: WriteCause
+) -> list[LevelWrite]:
+    found = protection.due({queue}, CLASS_BANDS, normal, target, cause)
+    again = protection.due({queue}, CLASS_BANDS, normal, target, cause)
+    assert again == found  # deciding changes nothing
+    writes, settled = found
+    protection.stand(cause, settled)
     return writes
 
 
@@ -252,7 +261,7 @@ def test_what_was_admitted_is_lifted_once_to_the_top_of_its_band() -> None:
     (lift,) = lifts(protection)
     assert (lift.level, lift.before, lift.cause) == (1000, 7, WriteCause.PROTECT)
     assert lifts(protection, "other") == []
-    protection.lifted([running.uid])
+    protection.written([lift])
     assert lifts(protection) == []
     # Something else of the running job changes.
     protection.note([JobChange(running, a_job("a", phase=Phase.RUNNING, level=7, rev=3))])
@@ -280,12 +289,43 @@ def test_what_runs_is_lifted_again_when_its_level_falls() -> None:
     lifted = a_job("a", phase=Phase.RUNNING, level=1000, rev=2)
     fallen = a_job("a", phase=Phase.RUNNING, level=0, rev=3)
     protection.note([JobChange(None, running)])
-    protection.lifted([running.uid])
+    protection.written(lifts(protection))
     protection.note([JobChange(running, lifted)])
     assert lifts(protection) == []
     protection.note([JobChange(lifted, fallen)])
     (lift,) = lifts(protection)
     assert (lift.before, lift.level) == (0, 1000)
+
+
+def test_what_started_gives_its_level_up_and_stands_where_its_class_alone_puts_it() -> None:
+    protection = Protection()
+    jobs = [
+        a_job("labelled", phase=Phase.RUNNING, level=700),
+        a_job("not", phase=Phase.RUNNING),
+        a_job("own", phase=Phase.RUNNING, base=30, level=700),
+        a_job("ungranted", phase=Phase.RUNNING, base=2000, level=700),
+        a_job("ungranted-unwritten", phase=Phase.RUNNING, base=2000, level=2000),
+        a_job("behind", phase=Phase.RUNNING, base=30, level=-70),
+        a_job("waits", level=700),
+    ]
+    protection.note([JobChange(None, job) for job in jobs])
+    writes = due(protection, "main", own_level, WriteCause.STARTED)
+    assert {write.job.id: write.level for write in writes} == {
+        "labelled": 0,
+        "own": 30,
+        "ungranted": 0,
+        "ungranted-unwritten": 0,
+        "behind": 30,
+    }
+    protection.written(writes)
+    assert due(protection, "main", own_level, WriteCause.STARTED) == []
+    # Another policy, or another setting of a queue, wants them elsewhere: what was settled one way was not the other.
+    assert len(lifts(protection)) == 5  # one stands above the top of its class
+
+
+def test_a_granted_job_keeps_its_class_while_it_runs() -> None:
+    urgent = a_job("urgent", phase=Phase.RUNNING, level=2500)
+    assert own_level(urgent, CLASS_BANDS[0]) == CLASS_BANDS[0].band.default == 2000
 
 
 def test_a_lift_that_was_refused_is_asked_for_again_but_rarely() -> None:

@@ -174,7 +174,7 @@ def told_of(plan: PoolPlan) -> bytes:
 def remembered(plan: PoolPlan) -> object:
     """The part of a plan that is to be remembered, to be compared."""
     after = plan.after
-    return after.lever, after.reserving, after.lifted, after.trail and vars(after.trail)
+    return after.lever, after.reserving, after.settled, after.trail and vars(after.trail)
 
 
 class ReplicaDay:

@@ -49,8 +49,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Positions of each queue that want a level however little starts, as far as the policy's window goes: where
     starts are heard of late, several may happen before anybody can label the next."""
     harmless_settings: Mapping[str, tuple[str, ...]] | None = None
-    """Values of its queues' preemption settings under which levels stop no running job, by setting; None where an
-    older release states the queue."""
+    """Values of its queues' preemption settings under which levels stop no running job, by setting, the one under which
+    nobody is stopped at all first; None where an older release states the queue."""
     parking_strategy: str | None = None
     """The strategy of a queue that puts aside what does not fit, until room comes free; None where the frontend does not
     say, as of an older release."""
@@ -84,6 +84,11 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         """
         harmless = self.harmless_settings or {}
         return {name: value for name, value in settings.items() if value not in harmless.get(name, ())}
+
+    def reclaims(self, settings: Mapping[str, str]) -> bool:
+        """Whether running jobs of other queues may be stopped for those of such a queue, whatever the levels are."""
+        harmless = self.harmless_settings or {}
+        return any(value in harmless.get(name, ())[1:] for name, value in settings.items())
 
     def mending(self, settings: Iterable[str]) -> list[str]:
         """The values that make such settings harmless, the first of each, as far as the frontend says any."""

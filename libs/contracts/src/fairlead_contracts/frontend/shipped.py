@@ -12,7 +12,7 @@ from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 
 KUEUE_HARMLESS: Mapping[str, tuple[str, ...]] = {
     "withinClusterQueue": ("Never",),
-    # Any reclaims what belongs to the queue whatever the levels say.
+    # Any reclaims what belongs to the queue whatever the levels say; from whom, the levels of what runs say.
     "reclaimWithinCohort": ("Never", "Any"),
     "borrowWithinCohort": ("Never",),
 }

@@ -167,6 +167,11 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
         return completed(self.able).preempting(self.preemption)
 
     @property
+    def reclaims(self) -> bool:
+        """Whether its jobs take back what other queues borrowed, whatever the levels are: running jobs are stopped then."""
+        return completed(self.able).reclaims(self.preemption)
+
+    @property
     def mending(self) -> list[str]:
         """The values that make these settings harmless, the first of each, as far as its frontend says any."""
         return completed(self.able).mending(sorted(self.preempting))

@@ -151,6 +151,11 @@ def may_preempt(queues: Collection[QueueState]) -> bool:
     return any(queue.preempting for queue in queues)
 
 
+def may_reclaim(queues: Collection[QueueState]) -> bool:
+    """Whether one of these queues may take back what another one borrowed: then levels of running jobs say from whom."""
+    return len(queues) > 1 and any(queue.reclaims for queue in queues)
+
+
 def why_preempting(document: PolicyDocument, queues: Collection[LevelQueue]) -> str:
     """The reason for which a level could stop a running job, if the policy does not take that; else empty."""
     if document.preemption != "never":

@@ -30,12 +30,12 @@ class Barrier:
         """Adds a write that is not made yet, or was not made."""
         if write.cause is WriteCause.PROTECT:
             self._unlifted = write.before if self._unlifted is None else min(self._unlifted, write.before)
-        else:
+        elif not write.of_running:
             insort(self._raised if _is_raised(write) else self._lowered, _line_position(write, write.before))
 
     def stops(self, write: LevelWrite) -> bool:
         """Whether the write could turn a pair of jobs round if it took effect before one of these."""
-        if write.cause is WriteCause.PROTECT:
+        if write.of_running:
             return False
         raised = _is_raised(write)
         reaches = self._unlifted is not None and write.level >= self._unlifted

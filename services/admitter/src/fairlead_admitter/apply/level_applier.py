@@ -19,7 +19,7 @@ from typing import Protocol
 
 from fairlead_admitter.apply.barrier import Barrier
 from fairlead_admitter.decide.outcome import PlanOutcome
-from fairlead_admitter.decide.steering import LevelWrite, WriteCause
+from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.errors import (
     AdmitterError,
     FrontendBalkedError,
@@ -218,7 +218,7 @@ class LevelApplier:
     def _fail(self, write: LevelWrite, error: AdmitterError, underway: _PlanUnderway) -> None:
         applied = underway.applied
         applied.trouble = str(error)
-        if isinstance(error, FrontendRefusedError) and write.cause is WriteCause.PROTECT:
+        if isinstance(error, FrontendRefusedError) and write.of_running:
             applied.refused_lifts.append(write)
             return
         applied.failed += 1
@@ -236,7 +236,7 @@ class LevelApplier:
         applied.forbidden |= isinstance(error, FrontendForbiddenError)
 
     def _land(self, write: LevelWrite, landed: WriteConfirmation | None) -> LevelVerdict:
-        if write.cause is WriteCause.PROTECT:
+        if write.of_running:
             return LevelVerdict.EXPECTED  # it runs: its state is not compared with what we wrote
         newest = self._newest(write.job.uid) or write.job
         return self._expectations.land(newest, write.level, landed, time.monotonic())

@@ -11,7 +11,7 @@ import msgspec
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.pace import Pace
-from fairlead_admitter.decide.protection import Protection
+from fairlead_admitter.decide.protection import Protection, own_level, top_level
 from fairlead_admitter.decide.reserving import (
     NOT_WANTED,
     ReserveDecision,
@@ -30,6 +30,7 @@ from fairlead_admitter.decide.restraint import (
 from fairlead_admitter.decide.steering import (
     LevelWrite,
     SteeringPlan,
+    WriteCause,
     lower_to_class,
     steer,
     take_levels_away,
@@ -44,7 +45,7 @@ from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.window import WindowSize
-from fairlead_policy.levels.withholding import LevelFate, Withholding, may_preempt
+from fairlead_policy.levels.withholding import LevelFate, Withholding, may_preempt, may_reclaim
 from fairlead_policy.rules.rulebook import Rulebook
 
 _NOTHING = SteeringPlan(writes=[])
@@ -80,8 +81,8 @@ class MemoryUpdate(msgspec.Struct, frozen=True, kw_only=True):
     trail: PoolWakes | None = None
     budgeted: bool = False
     """Whether its labels go to jobs that have no room, as far as is known."""
-    lifted: tuple[str, ...] = ()
-    """The uids of running jobs that stand at the top."""
+    settled: tuple[WriteCause, list[JobState]] | None = None
+    """Running jobs that stand where they shall, and why they would be written to."""
 
 
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,7 +250,7 @@ class _Following:
         writes = plan.writes  # what a promise takes is not what starts next
         if not reserved:
             writes = writes_in_time(writes, trail.most_writes(view.now), trail.passed_over())
-        return msgspec.structs.replace(plan, writes=[*self._lifts(rulebook), *writes])
+        return msgspec.structs.replace(plan, writes=self._with_running(rulebook, writes))
 
     def _window(self, heads: PoolHeads, rulebook: Rulebook, *, waking: bool) -> tuple[list[Ranked], bool]:
         """The jobs to label, in the wanted order, and whether starts are promised among them."""
@@ -280,12 +281,22 @@ class _Following:
         self._remember(reserving=reserving)
         return lower_to_class(uids, self._known.facts, self._known.expectations, view.class_bands)
 
-    def _lifts(self, rulebook: Rulebook) -> list[LevelWrite]:
-        if rulebook.document.preemption != "protect":
-            return []
-        names = {queue.name for queue in self._view.queues if may_preempt([queue])}
-        writes, lifted = self._known.protection.lifts(names, self._view.class_bands, self._known.class_of)
-        self._remember(lifted=tuple(lifted))
+    def _with_running(self, rulebook: Rulebook, waiting: list[LevelWrite]) -> list[LevelWrite]:
+        """The writes for what waits with those for what runs: lifts before all others, what only clears up after them."""
+        view, policy = self._view, rulebook.document.preemption
+        # One queue's setting may stop what runs in another.
+        unsafe, reclaimed = may_preempt(view.queues), may_reclaim(view.queues)
+        if unsafe and policy == "protect":
+            running = self._settle(top_level, WriteCause.PROTECT)
+            return [*running, *waiting]
+        if reclaimed and not unsafe:
+            return [*waiting, *self._settle(own_level, WriteCause.STARTED)]
+        return waiting
+
+    def _settle(self, target: Callable[[JobState, ClassBand], int], cause: WriteCause) -> list[LevelWrite]:
+        known, view = self._known, self._view
+        writes, settled = known.protection.due(view.names, view.class_bands, known.class_of, target, cause)
+        self._remember(settled=(cause, settled))
         return writes
 
     def _take_window(self, heads: PoolHeads, rulebook: Rulebook, window_size: WindowSize) -> list[Ranked]:

@@ -159,19 +159,19 @@ class Planner:
             self._reservations.remember(pool, decided.reserving)
         if decided.trail is not None:
             self._wake_state.remember(pool, decided.trail)
-        self._protection.stand(decided.lifted)
+        if decided.settled:
+            self._protection.stand(*decided.settled)
 
     def applied(self, pool: str, applied: PlanOutcome) -> None:
         """Takes in what became of a plan's writes."""
-        writes = [write for write, _ in applied.landed]
+        running = [write for write, _ in applied.landed if write.of_running]
+        writes = [write for write, _ in applied.landed if not write.of_running]
         woken = self._wake_state.trail(pool).woken
         labels = [one for one in writes if one.cause in _LABELS and one.job.uid not in woken]
         self._labels.spend(len(labels) if pool in self._budgeted else 0, applied.took)
         self._wake_state.landed(pool, writes, late=applied.gone, took=applied.took)
-        self.pace.arrived(in_time=len(applied.landed), late=applied.gone, took=applied.took)
-        self._protection.lifted(
-            write.job.uid for write, _ in applied.landed if write.cause is WriteCause.PROTECT
-        )
+        self.pace.arrived(in_time=len(writes), late=applied.gone, took=applied.took)
+        self._protection.written(running)
         self._protection.refused(write.job.uid for write in applied.refused_lifts)
 
     def wake_in(self) -> float | None:

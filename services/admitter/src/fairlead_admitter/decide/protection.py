@@ -1,8 +1,12 @@
-"""Protection: under `preemption: protect`, what runs stands at the top of its band.
+"""Protection: the levels of what runs, where a frontend may stop it for what waits.
 
-A level may both queue and preempt. Where a queue preempts by it, a waiting job that is lifted to the front could stop a
-running one of its own class; so what was admitted is lifted too, above everything that waits. Between the admission and
-the lift there is a moment in which it is not protected.
+Where a queue preempts by level, a waiting job that is lifted to the front could stop a running one of its own class, in its
+own queue or in one that borrowed. Under `preemption: protect` what was admitted is lifted too, above everything that waits.
+Between the admission and the lift there is a moment in which it is not protected.
+
+Where a queue takes back what others borrowed whatever the levels are, the levels of what runs say from whom: those whose
+turn came early would lose their room to whoever started later. There a job that has started gives its level up, and
+stands where its class alone puts it: whom the frontend stops is then its own choice.
 """
 
 import time
@@ -15,11 +19,23 @@ from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.snapshot.stated_jobs import JobChange
 
 REFUSED_SECONDS = 300.0
-"""Seconds for which a lift that was refused is not tried again. Until then its job runs unprotected."""
+"""Seconds for which a write that was refused is not tried again. Until then its job keeps its level."""
+
+_CAUSES = (WriteCause.PROTECT, WriteCause.STARTED)
+
+
+def top_level(job: JobState, class_band: ClassBand) -> int:
+    """The level at which no waiting job of its class reaches a running one, or the higher one that it has."""
+    return job.level if class_band.ceiling is None else max(job.level, class_band.ceiling)
+
+
+def own_level(job: JobState, class_band: ClassBand) -> int:
+    """The level that a running job has by its class alone: its own, where that is in its class's band."""
+    return max(class_band.settled(job.base), class_band.band.default)
 
 
 class Protection:
-    """The running jobs that were not lifted yet, or fell again.
+    """The running jobs of which it is not known that they stand where they shall.
 
     Args:
         clock: monotonic seconds.
@@ -27,79 +43,91 @@ class Protection:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._unlifted: dict[str, JobState] = {}
-        """Running jobs that were not lifted, by uid; in queues that need no protection too."""
+        self._unsettled: dict[tuple[WriteCause, str], dict[str, JobState]] = {}
+        """Running jobs by uid, by why they would be written to and by queue; in queues where nothing stops them too."""
         self._refused_at: dict[str, float] = {}
-        """Monotonic second of the last refusal of a lift, by uid, of jobs that run."""
+        """Monotonic second of the last refusal of a write, by uid, of jobs that run."""
 
     def note(self, changes: Iterable[JobChange]) -> None:
         """Takes in jobs that started, changed their level while they run, or run no more.
 
-        A running job falls too: a frontend may set a level back when it restarts (Kueue sets a priority back to its
+        A running job's level changes, too: a frontend may set it back when it restarts (Kueue sets a priority back to its
         class's), and a release takes every level back.
         """
         for change in changes:
             before, after = change.before, change.after
-            if after is not None and after.phase is Phase.RUNNING:
-                ran = before is not None and before.phase is Phase.RUNNING
-                if not ran or after.uid in self._unlifted or (before and before.level != after.level):
-                    self._unlifted[after.uid] = after
-            elif before is not None:
-                self._unlifted.pop(before.uid, None)
+            runs = after if after is not None and after.phase is Phase.RUNNING else None
+            ran = before if before is not None and before.phase is Phase.RUNNING else None
+            for cause in _CAUSES:
+                was_unsettled = ran is not None and self._forget(cause, ran)
+                if runs is not None and (ran is None or was_unsettled or ran.level != runs.level):
+                    self._add(cause, runs)
+            if before is not None and runs is None:
                 self._refused_at.pop(before.uid, None)
 
     def begin_anew(self, facts: ClusterFacts) -> None:
         """Looks at all that runs: whoever led before may have left some out."""
-        self._unlifted = {job.uid: job for job in facts.running_jobs()}
+        self._unsettled = {}
+        for job in facts.running_jobs():
+            for cause in _CAUSES:
+                self._add(cause, job)
         self._refused_at.clear()
 
-    def lifted(self, uids: Iterable[str]) -> None:
-        """Forgets jobs that were lifted to the top, or run no more."""
-        for uid in uids:
-            self._unlifted.pop(uid, None)
-            self._refused_at.pop(uid, None)
+    def written(self, writes: Iterable[LevelWrite]) -> None:
+        """Forgets jobs that were written to."""
+        for write in writes:
+            self._forget(write.cause, write.job)
+            self._refused_at.pop(write.job.uid, None)
 
-    def stand(self, uids: Iterable[str]) -> None:
-        """Sets the jobs that stand at the top."""
-        for uid in uids:
-            self._unlifted.pop(uid, None)
+    def stand(self, cause: WriteCause, jobs: Iterable[JobState]) -> None:
+        """Sets the jobs that stand where they shall."""
+        for job in jobs:
+            self._forget(cause, job)
 
     def refused(self, uids: Iterable[str]) -> None:
-        """Notes jobs that the frontend will not lift: they are asked for again, but rarely."""
+        """Notes jobs that the frontend will not write: they are asked for again, but rarely."""
         self._refused_at |= dict.fromkeys(uids, self._clock())
 
-    def lifts(
-        self, queues: Collection[str], class_bands: Iterable[ClassBand], class_of: Callable[[JobState], str]
-    ) -> tuple[list[LevelWrite], list[str]]:
-        """The writes that protect what runs in these queues, and the uids of those that stand at the top already.
+    def due(
+        self,
+        queues: Collection[str],
+        class_bands: Collection[ClassBand],
+        class_of: Callable[[JobState], str],
+        target: Callable[[JobState, ClassBand], int],
+        cause: WriteCause,
+    ) -> tuple[list[LevelWrite], list[JobState]]:
+        """The writes that settle what runs in these queues, and the jobs that stand where they shall already.
 
         Args:
-            queues: names of queues in which a level could stop a running job.
+            queues: names of queues in which running jobs may be stopped.
             class_bands: the bands of the classes.
             class_of: the class that a job has.
+            target: the level that a running job shall have.
+            cause: the cause of the writes.
         """
-        tops = {class_band.job_class: class_band.ceiling for class_band in class_bands}
         now = self._clock()
         resting = {uid for uid, at in self._refused_at.items() if now - at < REFUSED_SECONDS}
         writes: list[LevelWrite] = []
-        lifted: list[str] = []
-        for job in self._unlifted.values():
-            top = tops.get(class_of(job)) if job.queue in queues else None
-            if top is not None and job.level >= top:
-                lifted.append(job.uid)
-            elif top is not None and job.uid not in resting:
-                writes.append(_lift(job, top))
-        return writes, lifted
+        settled: list[JobState] = []
+        for job in (job for queue in queues for job in self._unsettled.get((cause, queue), {}).values()):
+            class_band = next((one for one in class_bands if one.takes(class_of(job))), None)
+            level = job.level if class_band is None else target(job, class_band)
+            if job.level == level:
+                settled.append(job)
+            elif job.uid not in resting:
+                writes.append(_write(job, level, cause))
+        return writes, settled
+
+    def _add(self, cause: WriteCause, job: JobState) -> None:
+        self._unsettled.setdefault((cause, job.queue), {})[job.uid] = job
+
+    def _forget(self, cause: WriteCause, job: JobState) -> bool:
+        """Forgets the job, and tells whether it was known."""
+        return self._unsettled.get((cause, job.queue), {}).pop(job.uid, None) is not None
 
 
-def _lift(job: JobState, top: int) -> LevelWrite:
+def _write(job: JobState, level: int, cause: WriteCause) -> LevelWrite:
     in_no_line = (job.queue_time, job.uid)  # it runs
     return LevelWrite(
-        job=job,
-        before=job.level,
-        level=top,
-        rank=GONE,
-        position=None,
-        tie=in_no_line,
-        cause=WriteCause.PROTECT,
+        job=job, before=job.level, level=level, rank=GONE, position=None, tie=in_no_line, cause=cause
     )

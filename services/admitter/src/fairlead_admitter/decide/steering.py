@@ -44,6 +44,8 @@ class WriteCause(enum.StrEnum):
     """No level is to be left: an operator said so, or it could stop a running job."""
     PROTECT = "protect"
     """The job runs, and nothing that waits shall stop it."""
+    STARTED = "started"
+    """The job runs, and its level would have another one stopped in its place."""
     WAKE = "wake"
     """Room is free and it is next: another level has the frontend try it at once."""
 
@@ -64,6 +66,11 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it repairs what another writer did."""
 
     @property
+    def of_running(self) -> bool:
+        """Whether it is for a job that runs, and is in no line any more."""
+        return self.cause in (WriteCause.PROTECT, WriteCause.STARTED)
+
+    @property
     def because(self) -> str:
         """The reason in words, for the event log."""
         if self.position is None or self.cause is WriteCause.WAKE:
@@ -81,6 +88,7 @@ _BECAUSE = {
     WriteCause.OUT_OF_BAND: "stands above its class: its priority class was not granted to it",
     WriteCause.RELEASE: "levels are taken away here: back to the level that it has when nobody steers",
     WriteCause.PROTECT: "it runs: nothing that waits in its class may stop it",
+    WriteCause.STARTED: "it runs: what is reclaimed here shall not be taken from others for its level",
     WriteCause.WAKE: "room is free and it is next: a new level makes the queue try it at once",
 }
 

@@ -229,6 +229,7 @@ _KINDS = {
     WriteCause.RELEASE: "default",
     WriteCause.OUT_OF_BAND: "out-of-band",
     WriteCause.PROTECT: "protected",
+    WriteCause.STARTED: "started",
     WriteCause.WAKE: "woken",
 }
 
