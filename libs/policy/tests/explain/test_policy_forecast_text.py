@@ -1,7 +1,6 @@
 """Changes that would move a job, in words: each sentence with figures worked out by hand."""
 
 import re
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -130,13 +129,6 @@ def test_what_does_not_count_takes_room_too() -> None:
     assert (
         "The jobs before it start first: after that, 4 gpu have to be given back before it can start." in text
     )
-    monster = set_apart(a_waiting_job("m", tenant="ada", submitted=0, demand={"cpu": 8000, GPU: 9000}))
-    late = a_waiting_job("late", tenant="bob", submitted=HOUR, demand={"cpu": 4000})
-    for parents in ({}, {"ada": "org"}):
-        weights = EVEN | {"org": Fraction(1)}
-        text = words(replace(free, parents=parents, entitlements=weights), {}, "late", monster, late)
-        assert "Before it stands m of ada" in text
-        assert "It fits into what its pool has free, together with all jobs before it." in text
 
 
 def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
@@ -247,19 +239,6 @@ def test_own_jobs_and_higher_classes_stay_before_it() -> None:
 )
 def test_to_be_first_in_line_is_not_to_start(use: dict[str, int], gpu: int, sentence: str) -> None:
     assert sentence in words(rules(), use, "late", a_job("first", "ada"), a_job("late", "bob", gpu=gpu))
-
-
-@pytest.mark.parametrize("parents", [{}, {"ada": "org"}])
-def test_jobs_that_can_never_start_take_no_turn(parents: dict[str, str]) -> None:
-    few = rules(
-        capacity={GPU: 8000}, weights=EVEN | dict.fromkeys(("org", "cyd"), Fraction(1)), parents=parents
-    )
-    monster, late = set_apart(a_job("monster", "ada", age=3, gpu=9)), a_job("late", "bob", gpu=2)
-    text = words(few, {"bob": 1}, "late", monster, late)
-    assert "Before it stands monster of ada" in text
-    assert "It fits into what its pool has free, together with all jobs before it." in text
-    text = words(few, {}, "late", monster, a_job("largest", "cyd", age=2, gpu=8), late)
-    assert "The jobs before it start first: after that, 2 gpu have to be given back" in text
 
 
 def test_own_jobs_that_can_never_start_are_not_among_those_that_a_share_is_told_of() -> None:

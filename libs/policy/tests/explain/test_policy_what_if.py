@@ -124,12 +124,7 @@ class Case:
         return order
 
 
-def before(order: PoolFacts, first: str, second: str) -> bool:
-    uids = order.at(NOW).uids()
-    return uids.index(first) < uids.index(second)
-
-
-def is_before(order: PoolFacts, first: str, second: str, now: Micros) -> bool:
+def before(order: PoolFacts, first: str, second: str, now: Micros = NOW) -> bool:
     uids = order.at(now).uids()
     return uids.index(first) < uids.index(second)
 
@@ -278,40 +273,19 @@ def test_time_moves_a_pair_at_the_told_instant_and_never_else(case: Case) -> Non
                 continue
             at = passes_at(position, other, case.rules, NOW)
             if at is not None:
-                assert is_before(order, other.uid, position.uid, at - 1)
-                assert is_before(order, position.uid, other.uid, at)
+                assert before(order, other.uid, position.uid, at - 1)
+                assert before(order, position.uid, other.uid, at)
             for instant, uids in orders.items():
                 passed = uids.index(position.uid) < uids.index(other.uid)
                 assert passed == (at is not None and instant >= at)
 
 
-def instant_of(move: Counterfactual) -> Micros:
-    assert move.at is not None
-    return from_datetime(move.at)
-
-
 def check_instant(order: PoolFacts, uid: str, move: Counterfactual) -> None:
-    at = instant_of(move)
+    assert move.at is not None
+    at = from_datetime(move.at)
     told = -(-at // MINUTE) * MINUTE
-    found = [is_before(order, uid, move.passed, on) for on in (at - 1, at, told)]
+    found = [before(order, uid, move.passed, on) for on in (at - 1, at, told)]
     assert found == [not move.ahead, move.ahead, move.ahead]
-
-
-def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
-    """The org's jobs change places at 10 h 10 min, and cyd's stands first from then on: 10 h 20 min would be wrong."""
-    rules = PoolRules(
-        capacity={"cpu": 24_000, "gpu": 12_000},
-        classes=("urgent", "normal"),
-        rate=Fraction(1, 20) / HOUR,
-        cap=5 * HOUR,
-        entitlements={"ada": Fraction(1), "bob": Fraction(2), "cyd": Fraction(1), "org": Fraction(1)},
-        parents=ORG,
-    )
-    waiting = [("ada", "normal", 6, {}), ("bob", "normal", 0, {"gpu": 1}), ("cyd", "normal", 7, {})]
-    use = {tenant: in_units({"gpu": int(tenant == "bob")}) for tenant in TENANTS}
-    order = Case(waiting, use, {}, rules).order()
-    assert order.at(NOW).next_flip() is not None
-    assert [move for move in moves_of(order, "j2") if move.cause == "time"] == []
 
 
 def test_instants_are_left_out_where_time_moves_the_sequence_of_a_tree_too() -> None:

@@ -192,7 +192,8 @@ def fits(gang: Gang, nodes: list[FitNode]) -> bool:
     return any(all_start(gang, [node for node in nodes if node.labels.get("zone") == zone]) for zone in zones)
 
 
-def check(seeds: range) -> None:
+@pytest.mark.parametrize("seeds", [range(400), pytest.param(range(400, 20_400), marks=pytest.mark.deep)])
+def test_fit_is_that_of_all_ways_to_start_the_pods(seeds: range) -> None:
     answers = {True: 0, False: 0}
     unproven = 0
     for seed in seeds:
@@ -252,15 +253,6 @@ def beginning(gang: Gang, nodes: list[FitNode]) -> FreeRoom:
             for node in nodes
         ),
     )
-
-
-def test_fit_is_that_of_all_ways_to_start_the_pods() -> None:
-    check(range(400))
-
-
-@pytest.mark.deep
-def test_fit_is_that_of_all_ways_to_start_the_pods_in_many_cases() -> None:
-    check(range(400, 20_400))
 
 
 def test_a_free_node_more_never_makes_a_fit_unfit() -> None:

@@ -79,7 +79,8 @@ def truth_of(gang: Gang, nodes: list[FitNode]) -> bool:
     )
 
 
-def check(seeds: range) -> None:
+@pytest.mark.parametrize("seeds", [range(400), pytest.param(range(400, 20_400), marks=pytest.mark.deep)])
+def test_the_search_finds_what_there_is_and_proves_the_rest(seeds: range) -> None:
     kinds = Counter[tuple[bool, bool]]()
     for seed in seeds:
         gang, nodes = brimful(seed)
@@ -93,15 +94,6 @@ def check(seeds: range) -> None:
     # The search must have had something to find and something to disprove.
     assert kinds[False, True] > len(seeds) // 50
     assert kinds[False, False] > len(seeds) // 10
-
-
-def test_the_search_finds_what_there_is_and_proves_the_rest() -> None:
-    check(range(400))
-
-
-@pytest.mark.deep
-def test_the_search_finds_what_there_is_and_proves_the_rest_in_many_cases() -> None:
-    check(range(400, 20_400))
 
 
 def test_a_search_cut_short_is_never_a_proof() -> None:

@@ -111,17 +111,12 @@ def check_no_transient_inversion(
         assert all(stands_before(now[front], now[back]) for front, back in pairs)
 
 
-def test_no_assignment_of_levels_takes_fewer_writes() -> None:
+@pytest.mark.parametrize(
+    "tried", [1500, pytest.param(60_000, marks=(pytest.mark.deep, pytest.mark.timeout(1200)))]
+)
+def test_no_assignment_of_levels_takes_fewer_writes(tried: int) -> None:
     rng = random.Random(11)
-    for _ in range(1500):
-        check_case(*small_case(rng))
-
-
-@pytest.mark.deep
-@pytest.mark.timeout(1200)
-def test_no_assignment_of_levels_takes_fewer_writes_at_length() -> None:
-    rng = random.Random(12)
-    for _ in range(60_000):
+    for _ in range(tried):
         check_case(*small_case(rng))
 
 

@@ -48,11 +48,6 @@ def judged(
     ("queues", "leave", "mode", "preemption", "why"),
     [
         ([a_queue()], None, Mode.ACTIVE, "never", ""),
-        ([KUEUE], None, Mode.ACTIVE, "never", "not cleared"),
-        ([KUEUE], None, Mode.RELEASED, "never", "not cleared"),
-        ([KUEUE], LEAVE, Mode.ACTIVE, "never", ""),
-        ([KUEUE], LEAVE, Mode.PAUSED, "never", "paused"),
-        ([KUEUE], LEAVE, Mode.RELEASED, "never", "released"),
         ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "never", "queue hot has reclaimWithinCohort LowerPriority"),
         ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "accept", ""),
         ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "protect", ""),

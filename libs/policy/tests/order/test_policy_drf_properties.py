@@ -10,19 +10,15 @@ to have it, by table 2 of the paper.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import islice
 from math import floor
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.oracles.filling import (
     Backlog,
@@ -39,12 +35,10 @@ from fairlead_testkit.oracles.unfair import (
     equal_incomes,
     first_come,
     first_come_in_one_line,
-    market,
     paid_by_memory,
     partitions,
     without_the_weightless,
 )
-from fairlead_testkit.oracles.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)
 RESOURCES = ("cpu", "gpu", "memory")
@@ -263,24 +257,6 @@ def test_a_rule_that_has_a_property_is_not(check: DrfProperty, ordering: Orderin
     assert list(failures(check, ordering, cases(2))) == []
 
 
-def test_a_market_sells_what_the_paper_says() -> None:
-    """Section 6.1.2 and figure 8 of it: who lies gains; and when one leaves, another loses."""
-    capacity, ones = {"cpu": 100, "memory": 100}, {name: Fraction(1) for name in "abc"}
-
-    def sold(*demands: tuple[int, int]) -> object:
-        asked = {
-            name: {"cpu": cpu, "memory": memory} for name, (cpu, memory) in zip("abc", demands, strict=False)
-        }
-        return pytest.approx(
-            list(market(capacity, asked, {name: ones[name] for name in asked}).values()), abs=0.01
-        )
-
-    assert sold((16, 1), (1, 2)) == [3.226, 48.39]
-    assert sold((16, 8), (1, 2)) == [4.167, 33.333]
-    assert sold((4, 1), (1, 16), (16, 1)) == [11.283, 5.353, 3.095]
-    assert sold((4, 1), (1, 16)) == [23.81, 4.762]
-
-
 # --- what changes nothing
 
 
@@ -310,33 +286,6 @@ def test_a_tenant_that_asks_for_nothing(rng: random.Random) -> None:
     found = plain_order(capacity, idle, {**weights, "idle": Fraction(rng.choice([0, 1, 5]))})
     assert found.count("idle") == 20
     assert [tenant for tenant in found if tenant != "idle"] == plain_order(capacity, demands, weights)
-
-
-@given(rngs)
-@settings(max_examples=cases())
-def test_the_order_in_which_facts_are_told(rng: random.Random) -> None:
-    """Positions with all their terms, and standings, are the same to the byte."""
-    capacity, demands, weights = a_pool(rng)
-    waiting = [
-        a_waiting_job(f"{tenant}-{number}", tenant=tenant, submitted=rng.randrange(3), demand=demand)
-        for tenant, demand in demands.items()
-        for number in range(5)
-    ]
-    found = set()
-    for _ in range(2):
-        rng.shuffle(waiting)
-        found.add(told(capacity, weights, waiting))
-    assert len(found) == 1
-
-
-def told(capacity: TaskDemand, weights: TenantWeights, waiting: Sequence[WaitingJob]) -> bytes:
-    order = PoolFacts(
-        PoolRules(capacity=capacity, classes=("normal",), rate=Fraction(1, 9), entitlements=weights)
-    )
-    for job in waiting[::2]:
-        order.wait(job)
-    order.wait_all(waiting[1::2])
-    return msgspec.msgpack.encode((order.at(1).positions()[:], order.snapshot.standings()))
 
 
 def test_a_moment_in_the_middle_counts_what_had_started() -> None:

@@ -21,6 +21,7 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.oracles.filling import Backlog, TaskDemand, fill, order_of
 from fairlead_testkit.oracles.saturation import used_up
+from fairlead_testkit.oracles.unfair import market
 from fairlead_testkit.oracles.waiting import a_waiting_job
 
 FINE = 100
@@ -57,22 +58,8 @@ def asset_fairness(capacity: TaskDemand, demands: Sequence[TaskDemand]) -> list[
 
 def equal_incomes(capacity: TaskDemand, demands: Sequence[TaskDemand]) -> list[float]:
     """Each has the same money and buys tasks alone; prices are such that all that has a price is sold."""
-    first, second = capacity
-    shares = [(demand[first] / capacity[first], demand[second] / capacity[second]) for demand in demands]
-
-    def bought(price: float) -> list[float]:
-        return [1 / (len(shares) * ((1 - price) * one + price * other)) for one, other in shares]
-
-    def sold(tasks: Sequence[float]) -> tuple[float, float]:
-        pairs = list(zip(tasks, shares, strict=True))
-        return sum(t * one for t, (one, _) in pairs), sum(t * other for t, (_, other) in pairs)
-
-    low, high = 0.0, 1.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        of_first, of_second = sold(bought(middle))
-        low, high = (middle, high) if of_second > of_first else (low, middle)
-    return bought(low)
+    named = dict(zip("abc", demands, strict=False))
+    return list(market(capacity, named, dict.fromkeys(named, Fraction(1))).values())
 
 
 # --- NSDI 2011

@@ -19,7 +19,7 @@ from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, PoolRules
 from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_testkit.inputs.cases import cases
-from fairlead_testkit.oracles.waiting import a_waiting_job, judged, set_apart
+from fairlead_testkit.oracles.waiting import a_waiting_job, set_apart
 
 TENANTS = ("ada", "bob", "cyd", "dan", "eve")
 CLASSES = ("urgent", "approved", "normal")
@@ -222,34 +222,6 @@ def test_each_tenant_keeps_what_was_scored_beside_others() -> None:
     plain = PoolFacts(order.rules)
     plain.wait_all(job for name in order.at(NOW).uids() if (job := order.job(name)) is not None)
     assert order.at(NOW).positions()[:] == plain.at(NOW).positions()[:]
-
-
-def test_a_job_that_cannot_start_counts_nothing_for_those_behind_it() -> None:
-    rules = PoolRules(
-        capacity={"cpu": 9}, classes=CLASSES, unlisted_entitlement=Fraction(1), resource_weights={}
-    )
-    jobs = [
-        judged(
-            a_waiting_job(
-                f"{tenant}-{number}",
-                tenant=tenant,
-                submitted=NOW + number,
-                demand={"cpu": 1}
-                | ({"gpu": 5} if (tenant, number) in {("a", 1), ("b", 0), ("b", 2)} else {}),
-            ),
-            rules.capacity,
-        )
-        for tenant in "abc"
-        for number in range(4)
-    ]
-    order = PoolFacts(rules)
-    found = {position.uid: position for position in side_by_side(order, jobs)}
-    assert {uid: position.use for uid, position in found.items() if uid[0] != "c"} == {
-        "a-0": 0, "a-1": 1, "a-2": 1, "a-3": 2, "b-0": 0, "b-1": 0, "b-2": 1, "b-3": 1,
-    }  # fmt: skip
-    assert not any(position.unbounded for position in found.values())
-    step_by_step(order, jobs)
-    assert found == {position.uid: position for position in order.at(NOW).positions()}
 
 
 def test_tenants_below_others_are_scored_in_one_pass_and_as_each_by_itself() -> None:

@@ -191,7 +191,11 @@ def walked(found: Snapshot, strategy: CardStrategy) -> tuple[list[str], Walk]:
     return uids, walk(found, {"p": uids}, strategy)
 
 
-def check(seeds: range) -> None:
+@pytest.mark.parametrize(
+    "seeds",
+    [range(400), pytest.param(range(400, 20_400), marks=(pytest.mark.deep, pytest.mark.timeout(1800)))],
+)
+def test_a_walk_is_the_plain_walk_over_all_placements(seeds: range) -> None:
     seen = dict.fromkeys(FitVerdict, 0)
     for seed in seeds:
         document, with_cards = random_snapshot(seed)
@@ -229,16 +233,6 @@ def check(seeds: range) -> None:
     assert (
         min(count for answer, count in seen.items() if answer is not FitVerdict.UNKNOWN) > len(seeds) // 20
     ), seen
-
-
-def test_a_walk_is_the_plain_walk_over_all_placements() -> None:
-    check(range(400))
-
-
-@pytest.mark.deep
-@pytest.mark.timeout(1800)
-def test_a_walk_is_the_plain_walk_over_all_placements_in_many_cases() -> None:
-    check(range(400, 20_400))
 
 
 def test_the_result_does_not_depend_on_the_order_of_nodes_and_jobs() -> None:
