@@ -82,17 +82,6 @@ def test_behind_a_strict_head_nobody_is_next() -> None:
     }  # it does not, and keeps `small` back
 
 
-def test_who_has_room_beside_all_that_stand_before_it_is_right() -> None:
-    a, b, side = waiting("a", 1), waiting("b", 1), waiting("side", 1, "side")
-    assert misses([a, b], [started(b)], holdings(queues_of([2]), [started(b)])) == {"b": 0}
-    assert misses([a, b], [started(b)], holdings(queues_of([1]), [started(b)])) == {"b": 1}
-    assert misses([a, side], [started(side)], holdings(queues_of([1, 1]), [started(side)])) == {"side": 0}
-    shared = holdings(queues_of([1, 0], cohort="all"), [started(side)])
-    assert misses([a, side], [started(side)], shared) == {"side": 1}
-    shared = holdings(queues_of([1, 1], cohort="all"), [started(side)])
-    assert misses([a, b, side], [started(side)], shared) == {"side": 2}, "room for the first two, and no more"
-
-
 def test_quota_that_is_not_lent_is_nobody_elses() -> None:
     """The queue `side` keeps one GPU for itself: who starts there takes nothing from who waits for what is lent."""
     lends_none = FlavorQuota(flavor=FLAVOR, nominal={GPU: 1}, lending={GPU: 0})

@@ -234,22 +234,15 @@ def test_a_tenant_over_its_pool_and_times_at_the_ends_of_the_calendar_have_an_or
     assert pool.standings["b"].share == 10_000
 
 
-def many_jobs_of_one_tenant(count: int) -> None:
+@pytest.mark.parametrize(
+    "count", [20_000, pytest.param(1_000_000, marks=(pytest.mark.deep, pytest.mark.timeout(1200)))]
+)
+def test_many_jobs_of_one_tenant(count: int) -> None:
     jobs = [job(f"j{number:07d}", submitted=NOW - number % 977) for number in range(count)]
     pool = ordered(snapshot(*jobs))
     wanted = sorted(jobs, key=lambda one: (one["submitted"], one["id"]))
     assert [position.uid for position in pool.positions] == [one["id"] for one in wanted]
     assert pool.positions[-1].use == (count - 1) * 1000
-
-
-def test_twenty_thousand_jobs_of_one_tenant() -> None:
-    many_jobs_of_one_tenant(20_000)
-
-
-@pytest.mark.deep
-@pytest.mark.timeout(1200)
-def test_a_million_jobs_of_one_tenant() -> None:
-    many_jobs_of_one_tenant(1_000_000)
 
 
 def test_levels_that_no_frontend_should_have_are_written_over_or_left_behind() -> None:
