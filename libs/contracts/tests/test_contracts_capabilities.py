@@ -53,6 +53,11 @@ def test_a_frontend_says_itself_which_settings_are_harmless() -> None:
     assert stated_by(gentle, preemption={"preempt_mode": "off"}).preempting == {}
     assert stated_by(gentle, preemption={"preempt_mode": "cancel"}).preempting == {"preempt_mode": "cancel"}
     assert stated_by(gentle, preemption=NEVER).preempting == NEVER, "Kueue's words are not this frontend's"
+    assert [gentle.reclaims({"preempt_mode": mode}) for mode in ("off", "suspend", "kill")] == [
+        False,
+        True,
+        False,
+    ]
     none = Capabilities(harmless_settings={})
     assert stated_by(none, preemption={"preempt_mode": "off"}).preempting == {"preempt_mode": "off"}
 

@@ -87,8 +87,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     def reclaims(self, settings: Mapping[str, str]) -> bool:
         """Whether running jobs of other queues may be stopped for those of such a queue, whatever the levels are."""
-        harmless = self.harmless_settings or {}
-        return any(value in harmless.get(name, ())[1:] for name, value in settings.items())
+        known = self.harmless_settings or {}
+        return any(value in known.get(name, ())[1:] for name, value in settings.items())
 
     def mending(self, settings: Iterable[str]) -> list[str]:
         """The values that make such settings harmless, the first of each, as far as the frontend says any."""
