@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairlead_kube.client import KubeClient, connect, service_account
-from fairlead_kube.discovery import account_can, can_i, pick_version, served, server_version, whoami
+from fairlead_kube.discovery import can_i, pick_version, served, server_version, whoami
 from fairlead_kube.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -99,9 +99,9 @@ async def test_rights_are_asked_of_the_server(kube_lab: KubeLab, namespace: str)
 
 
 async def test_rights_of_a_service_account_are_asked_without_being_it(client: KubeClient) -> None:
-    assert await account_can(client, ("fairlead", "fairlead-admitter"), "patch", WORKLOADS)
-    assert not await account_can(client, ("fairlead", "fairlead-watcher"), "patch", WORKLOADS)
-    assert not await account_can(client, ("elsewhere", "fairlead-admitter"), "patch", WORKLOADS)
+    assert await can_i(client, "patch", WORKLOADS, account=("fairlead", "fairlead-admitter"))
+    assert not await can_i(client, "patch", WORKLOADS, account=("fairlead", "fairlead-watcher"))
+    assert not await can_i(client, "patch", WORKLOADS, account=("elsewhere", "fairlead-admitter"))
 
 
 async def test_an_object_is_made_read_patched_applied_and_deleted(client: KubeClient, namespace: str) -> None:

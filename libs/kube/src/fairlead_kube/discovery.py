@@ -95,53 +95,20 @@ async def can_i[T](
     name: str | None = None,
     subresource: str | None = None,
     impersonate: str | None = None,
+    account: tuple[str, str] | None = None,
 ) -> bool:
-    """Whether we may do this, in one namespace or, without one, in all of them (SelfSubjectAccessReview)."""
-    spec = {"resourceAttributes": _attributes(verb, resource, namespace, name, subresource)}
-    review = await _review(client, _AUTHORIZATION, "SelfSubjectAccessReview", spec, impersonate)
-    return review.status.allowed
-
-
-async def account_can[T](
-    client: KubeClient,
-    account: tuple[str, str],
-    verb: str,
-    resource: Resource[T],
-    *,
-    namespace: str | None = None,
-    name: str | None = None,
-    subresource: str | None = None,
-) -> bool:
-    """Whether a service account may do this (SubjectAccessReview), which takes no right to impersonate it.
+    """Whether we may do this, in one namespace or, without one, in all of them; or whether a service account may.
 
     Args:
         client: calls the cluster's API server.
-        account: namespace and name of the service account.
         verb: verb of the request, as `create`.
         resource: kind of the request's objects.
         namespace: namespace of the request; None for all of them.
         name: name of the one object; None for any.
         subresource: part of the object, such as `status`; None for the object.
+        impersonate: user as whom it is asked.
+        account: namespace and name of a service account that is meant in our place, which takes no right to impersonate it.
     """
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}", "system:authenticated"]
-    spec = {
-        "user": service_account(*account),
-        "groups": groups,
-        "resourceAttributes": _attributes(verb, resource, namespace, name, subresource),
-    }
-    review = await _review(client, _AUTHORIZATION, "SubjectAccessReview", spec, None)
-    return review.status.allowed
-
-
-async def whoami(client: KubeClient) -> Whoami:
-    """The user that the server knows us as (SelfSubjectReview; Kubernetes 1.28)."""
-    review = await _review(client, "authentication.k8s.io/v1", "SelfSubjectReview", None, None)
-    return review.status.user_info
-
-
-def _attributes[T](
-    verb: str, resource: Resource[T], namespace: str | None, name: str | None, subresource: str | None
-) -> dict[str, str]:
     attributes = {
         "verb": verb,
         "group": resource.group,
@@ -149,7 +116,20 @@ def _attributes[T](
         "resource": resource.plural,
     }
     optional = {"namespace": namespace, "name": name, "subresource": subresource}
-    return attributes | {key: value for key, value in optional.items() if value}
+    attributes |= {key: value for key, value in optional.items() if value}
+    kind, spec = "SelfSubjectAccessReview", dict[str, object](resourceAttributes=attributes)
+    if account is not None:
+        kind = "SubjectAccessReview"
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}", "system:authenticated"]
+        spec |= {"user": service_account(*account), "groups": groups}
+    review = await _review(client, _AUTHORIZATION, kind, spec, impersonate)
+    return review.status.allowed
+
+
+async def whoami(client: KubeClient) -> Whoami:
+    """The user that the server knows us as (SelfSubjectReview; Kubernetes 1.28)."""
+    review = await _review(client, "authentication.k8s.io/v1", "SelfSubjectReview", None, None)
+    return review.status.user_info
 
 
 async def _review(

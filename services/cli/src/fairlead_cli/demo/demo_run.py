@@ -24,7 +24,7 @@ from fairlead_cli.demo.report.contents import Made, Told
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.files import PolicyFile
-from fairlead_cli.signals import ending_on_signals
+from fairlead_cli.signals import ending_on_signals, happens
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.events import AnyEvent
@@ -153,6 +153,7 @@ async def _play(
         tasks = [
             group.create_task(publish_workload(stack.bus, workload, cluster=CLUSTER), name="publish"),
             group.create_task(show(stack.bus, workload, recording, throughput), name="show"),
+            group.create_task(_set_with(end, changed), name="end"),
         ]
         half = to_seconds(workload.jobs[-1].offset) / 2
         following = group.create_task(follow_one_job(stack.bus, after_seconds=half), name="follow")
@@ -166,18 +167,14 @@ async def _until_done(
     recording: Recording, changed: asyncio.Event, end: asyncio.Event, *, deadline: float
 ) -> None:
     """Return when every job has ended or was refused, when a signal came, or at the deadline."""
-    stopped = asyncio.ensure_future(end.wait())
-    try:
-        while not recording.done and not end.is_set():
-            changed.clear()
-            news = asyncio.ensure_future(changed.wait())
-            left = deadline - time.monotonic()
-            done, _ = await asyncio.wait({news, stopped}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-            if not done:
-                return
-    finally:
-        stopped.cancel()
+    while not recording.done and not end.is_set() and (left := deadline - time.monotonic()) > 0:
+        changed.clear()
+        await happens(changed, within=left)
+
+
+async def _set_with(end: asyncio.Event, changed: asyncio.Event) -> None:
+    await end.wait()
+    changed.set()
 
 
 async def _unaccounted(bus: Bus, workload: SimWorkload, recording: Recording) -> list[str]:

@@ -81,13 +81,13 @@ async def publish_all(
         attempts += 1
         last = attempts == _ATTEMPTS
         again = []
-        for sent, error in await _publish_once(bus, left):
+        for message, error in await _publish_once(bus, left):
             if isinstance(error, RetryableBusError) and not isinstance(error, NoStreamError) and not last:
-                again.append(sent.message)
+                again.append(message)
                 continue
-            found.append(sent)
-            if sent.problem:
-                told(sent)
+            found.append(PublishOutcome(message=message, problem=_problem(message, error)))
+            if error is not None:
+                told(found[-1])
         if len(again) < len(left):
             attempts = 0  # as long as some are stored, there will be room for the others
         left = again
@@ -98,36 +98,37 @@ async def publish_all(
 
 async def _publish_once(
     bus: Bus, messages: Sequence[SubmissionMessage]
-) -> list[tuple[PublishOutcome, BusError | None]]:
-    acks: list[tuple[SubmissionMessage, asyncio.Future[Ack] | BusError]] = []
+) -> list[tuple[SubmissionMessage, BusError | None]]:
+    """Publishes each once; gives why it is not stored, or None."""
+    acks: list[asyncio.Future[Ack] | BusError] = []
     publisher = Publisher(bus)
     for message in messages:
         try:
-            future = await publisher.put(message.subject, message.payload, msg_id=message.msg_id)
+            acks.append(await publisher.put(message.subject, message.payload, msg_id=message.msg_id))
         except BusError as error:
-            acks.append((message, error))
-        else:
-            acks.append((message, future))
+            acks.append(error)
     with contextlib.suppress(PublishFailedError):  # each future tells its own failure below
         await publisher.flush()
-    return [await _outcome(message, ack) for message, ack in acks]
+    return [(message, await _failure(ack)) for message, ack in zip(messages, acks, strict=True)]
 
 
-async def _outcome(
-    message: SubmissionMessage, ack: "asyncio.Future[Ack] | BusError"
-) -> tuple[PublishOutcome, BusError | None]:
+async def _failure(ack: "asyncio.Future[Ack] | BusError") -> BusError | None:
     if isinstance(ack, BusError):
-        return PublishOutcome(message=message, problem=_problem(message, ack)), ack
+        return ack
     try:
         await ack
     except BusError as error:
-        return PublishOutcome(message=message, problem=_problem(message, error)), error
-    return PublishOutcome(message=message), None
+        return error
+    return None
 
 
-def _problem(message: SubmissionMessage, error: BusError) -> str:
-    if isinstance(error, NoStreamError):
-        return f"no cluster {message.cluster!r} is known here"
-    if isinstance(error, PayloadTooLargeError):
-        return f"the body is too large: {error}"
-    return f"could not be stored: {error}"
+def _problem(message: SubmissionMessage, error: BusError | None) -> str:
+    match error:
+        case None:
+            return ""
+        case NoStreamError():
+            return f"no cluster {message.cluster!r} is known here"
+        case PayloadTooLargeError():
+            return f"the body is too large: {error}"
+        case _:
+            return f"could not be stored: {error}"

@@ -17,12 +17,12 @@ from fairlead_cli.client.phrases import listed
 from fairlead_cli.client.steering_mode import this_user
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
-from fairlead_cli.findings import open_names
+from fairlead_cli.findings import exit_code, open_names
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.checks.queues import named_pools, preempting_pools
 from fairlead_cli.kueue.doctor.reading import take
-from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, report, view
+from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, view
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict, judge
 from fairlead_cli.kueue.flags import DoctorFlags
@@ -104,7 +104,21 @@ async def look(
         )
     verdict = judge(survey, examine(survey), flags.accept)
     cleared, said = await settle(survey, verdict, bus, flags, dry_run=start is not None and start.dry_run)
-    return report(survey, verdict, policy=source, cleared=cleared, said=said)
+    release = survey.kueue.release
+    return DoctorReport(
+        cluster=survey.cluster,
+        server=survey.server,
+        kubernetes=survey.kubernetes,
+        kueue=None if release is None else str(release),
+        user=survey.user,
+        policy=source,
+        lever=verdict.lever,
+        passed=verdict.passed,
+        exit_code=exit_code(verdict.findings, passed=verdict.passed),
+        findings=verdict.findings,
+        cleared=cleared,
+        said=said,
+    )
 
 
 def _refuse_unknown(accepted: Sequence[str]) -> None:

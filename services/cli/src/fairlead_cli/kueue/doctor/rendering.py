@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from fairlead_cli.client.phrases import counted, listed
-from fairlead_cli.findings import Finding, Severity, exit_code, findings_view
+from fairlead_cli.findings import Finding, Severity, findings_view
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict
 from fairlead_contracts.messages.leave import Leave
@@ -33,27 +33,6 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     """The leave that stands after this run; None where there is none, or where NATS was not reached."""
     said: list[str]
     """Sentences on what was done."""
-
-
-def report(
-    survey: Survey, verdict: DoctorVerdict, *, policy: str, cleared: Leave | None, said: list[str]
-) -> DoctorReport:
-    """The whole answer as data."""
-    release = survey.kueue.release
-    return DoctorReport(
-        cluster=survey.cluster,
-        server=survey.server,
-        kubernetes=survey.kubernetes,
-        kueue=None if release is None else str(release),
-        user=survey.user,
-        policy=policy,
-        lever=verdict.lever,
-        passed=verdict.passed,
-        exit_code=exit_code(verdict.findings, passed=verdict.passed),
-        findings=verdict.findings,
-        cleared=cleared,
-        said=said,
-    )
 
 
 def view(found: DoctorReport, *, quiet: bool = False) -> RenderableType:

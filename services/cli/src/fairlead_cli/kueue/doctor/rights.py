@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_cli.kueue.doctor.survey import Right
 from fairlead_kube.client import KubeClient, service_account
-from fairlead_kube.discovery import account_can, can_i
+from fairlead_kube.discovery import can_i
 from fairlead_kube.kinds.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -115,22 +115,20 @@ def _checkers() -> Iterator[_Need]:
 
 
 async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None) -> Right:
-    namespace, name, part = need.namespace or None, need.name or None, need.subresource or None
-    if accounts is None:
-        account = user
-        allowed = await can_i(
-            client, need.verb, need.resource, namespace=namespace, name=name, subresource=part
-        )
-    else:
-        asked = (accounts, f"fairlead-{need.service}")
-        account = service_account(*asked)
-        allowed = await account_can(
-            client, asked, need.verb, need.resource, namespace=namespace, name=name, subresource=part
-        )
+    asked = None if accounts is None else (accounts, f"fairlead-{need.service}")
+    allowed = await can_i(
+        client,
+        need.verb,
+        need.resource,
+        namespace=need.namespace,
+        name=need.name,
+        subresource=need.subresource,
+        account=asked,
+    )
     group = need.resource.group
     return Right(
         service=need.service,
-        account=account,
+        account=user if asked is None else service_account(*asked),
         verb=need.verb,
         resource=f"{need.resource.plural}.{group}" if group else need.resource.plural,
         subresource=need.subresource,
