@@ -6,6 +6,7 @@ import pytest
 from fairlead_cli.client.explained import explain_text, headline
 from fairlead_cli.client.phrases import demand
 from fairlead_cli.client.tables import queue_view, tenants_view
+from fairlead_cli.console import Screen
 from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
 from fairlead_testkit.inputs.builders import (
     a_pool_queue,
@@ -30,7 +31,7 @@ def test_shares_over_weights_are_no_parts_of_the_pool() -> None:
     text = tenants_view(a_tenants_reply(pools=[pool]))
     assert "over its weight" in text
     queue = a_pool_queue(positions=[a_ranked_position(entitled=3.0)], divide_by="weight")
-    text += queue_view(a_queue_reply(pools=[queue]), columns=160)
+    text += queue_view(a_queue_reply(pools=[queue]), Screen(160))
     found = an_explanation(standing=heavy, divide_by="weight", rank=0, waiting=1, position=a_position())
     text += explain_text(an_explain_reply(found=[found]))
     for false in ("300.0%", "entitled", "of its part", "under its share"):
@@ -49,9 +50,9 @@ def test_in_a_tree_the_queue_says_whose_entitlement_it_shows(
     divide_by: str | msgspec.UnsetType, said: str
 ) -> None:
     below = a_pool_queue(positions=[a_ranked_position(position=a_position(top="org-a"))], divide_by=divide_by)
-    assert said in queue_view(a_queue_reply(pools=[below]), columns=160)
+    assert said in queue_view(a_queue_reply(pools=[below]), Screen(160))
     flat = a_pool_queue(divide_by=divide_by)
-    assert "at the top of its tree" not in queue_view(a_queue_reply(pools=[flat]), columns=160)
+    assert "at the top of its tree" not in queue_view(a_queue_reply(pools=[flat]), Screen(160))
 
 
 def test_parts_of_many_are_told_as_people_count() -> None:
@@ -87,6 +88,6 @@ def test_children_stand_indented_below_their_parent_and_siblings_keep_their_orde
     lines = [a_tenant_line(standing=one) for one in standings]
     pool = a_pool_tenants(tenants=lines)
     for columns in (60, 160):
-        shown = tenants_view(a_tenants_reply(pools=[pool]), columns=columns).splitlines()[3:]
+        shown = tenants_view(a_tenants_reply(pools=[pool]), Screen(columns)).splitlines()[3:]
         names = [line[: len(line) - len(line.lstrip())] + line.split()[0] for line in shown]
         assert names == ["org-b", "org-a", "  team-2", "  team-1", "    squad"]

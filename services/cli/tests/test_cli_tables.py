@@ -16,7 +16,7 @@ from fairlead_cli.client.phrases import (
 )
 from fairlead_cli.client.plain_table import Cell, Column, StyledText, table_lines
 from fairlead_cli.client.tables import queue_view, tenants_view
-from fairlead_cli.console import coloured, unstyled
+from fairlead_cli.console import Screen, coloured, unstyled
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
@@ -124,7 +124,7 @@ def test_what_an_answer_leaves_out_is_said_with_how_to_see_it() -> None:
 
 def test_a_position_says_why_the_one_above_goes_first() -> None:
     second = ranked(rank=1, why="it has waited longer, worth 3.0 %")
-    lines = queue_view(queue_of(ranked(), second, ranked(rank=700)), columns=160).splitlines()
+    lines = queue_view(queue_of(ranked(), second, ranked(rank=700)), Screen(160)).splitlines()
     assert lines[1].rstrip().endswith("the one above goes first because")
     assert lines[3].rstrip().endswith("first")
     assert lines[4].rstrip().endswith("it has waited longer, worth 3.0 %")
@@ -136,8 +136,8 @@ def test_names_of_jobs_are_whole_however_narrow_the_terminal_is(columns: int) ->
     name = "job-with-a-long-name-0123456789"
     why = "its tenant comes to 97.0 % of its part, this one's to 100.0 %"
     queue = queue_of(ranked(position=msgspec.structs.replace(POSITION, id=name), why=why))
-    frame = dashboard("top", tenants=TENANTS, queue=queue, throughput=Throughput(), columns=columns)
-    text = f"{queue_view(queue, columns=columns)}\n{frame}"
+    frame = dashboard("top", Screen(columns), tenants=TENANTS, queue=queue, throughput=Throughput())
+    text = f"{queue_view(queue, Screen(columns))}\n{frame}"
     assert text.count(name) == 2
     assert max(map(len, text.splitlines())) <= columns
     assert "since this view began: 0 queued" in text
@@ -155,7 +155,7 @@ def test_a_name_longer_than_its_column_stands_on_a_line_of_its_own_and_the_other
             for rank, name in enumerate(["short", long])
         )
     )
-    lines = queue_view(queue, columns=columns).splitlines()
+    lines = queue_view(queue, Screen(columns)).splitlines()
     [line] = [line for line in lines if long in line]
     assert line.startswith(f"2  {long}")
     [own] = [line for line in lines if "short" in line]
@@ -166,14 +166,14 @@ def test_a_name_longer_than_its_column_stands_on_a_line_of_its_own_and_the_other
 
 def test_cells_of_other_scripts_stand_under_one_another() -> None:
     heads = [Column("job", is_name=True), Column("n", right=True)]
-    lines = list(table_lines(heads, [["日本", "1"], ["e\u0301a", "22"]], width=40, style=unstyled))
+    lines = list(table_lines(heads, [["日本", "1"], ["e\u0301a", "22"]], Screen(40)))
     assert lines[2:] == ["日本   1", "e\u0301a    22"]
 
 
 def test_styles_take_no_room() -> None:
     heads = [Column("job", is_name=True), Column("n", right=True)]
     row: list[Cell] = [StyledText("a", "bold"), [StyledText("1", "cyan"), StyledText("2", "dim")]]
-    bare, styled = (list(table_lines(heads, [row], width=9, style=one)) for one in (unstyled, coloured))
+    bare, styled = (list(table_lines(heads, [row], Screen(9, one))) for one in (unstyled, coloured))
     assert [re.sub(r"\033\[[0-9;]*m", "", line) for line in styled] == bare
     assert styled != bare
 
@@ -445,7 +445,7 @@ def test_an_order_that_levels_come_too_late_for_is_not_called_exact() -> None:
 def test_a_job_that_is_left_alone_is_marked_at_any_width() -> None:
     alone = ranked(rank=1, left_alone=NOW)
     for columns in (60, 90, 200):
-        lines = queue_view(queue_of(ranked(), alone), columns=columns).splitlines()
+        lines = queue_view(queue_of(ranked(), alone), Screen(columns)).splitlines()
         assert sum(line.startswith("2* ") for line in lines) == 1
         assert "* the admitter leaves its level alone, as somebody else keeps changing it" in " ".join(lines)
     assert "leaves its level alone" not in queue_view(queue_of(ranked()))
@@ -550,7 +550,7 @@ def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
 
 
 def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
-    text = dashboard("Fairlead", tenants=TENANTS, queue=queue_of(), throughput=Throughput(), columns=80)
+    text = dashboard("Fairlead", Screen(80), tenants=TENANTS, queue=queue_of(), throughput=Throughput())
     assert "asks for" not in text
     assert "uses" not in text
     tenant = next(line for line in text.splitlines() if line.startswith("team-a"))

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,6 +71,22 @@ def unstyled(text: str, style: str) -> str:
     """The text as it is."""
     del style
     return text
+
+
+class Screen(NamedTuple):
+    """The place that texts are made for: so many columns of a terminal, or of a file, in colours or without."""
+
+    columns: int = 120
+    style: Style = unstyled
+
+    def line(self, text: str, style: str = "", *, indent: str = "", hanging: str = "") -> str:
+        """A text as the lines that fit; see `wrapped`."""
+        told = wrapped(text, self.columns, indent=indent, hanging=hanging)
+        return self.style(told, style) if style else told
+
+
+WIDE, PIPED = Screen(), Screen(PIPED_WIDTH)
+"""Pages without colours: one to read, and a file."""
 
 
 def cells(text: str) -> int:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fairlead_cli.console import output, output_columns, say, write_line
+from fairlead_cli.console import Screen, output, output_columns, say, styled, write_line
 from fairlead_cli.options import Format
 from fairlead_contracts.base.errors import printable
 
@@ -19,20 +19,20 @@ def is_for_people(form: Format) -> bool:
 
 
 def print_answer(
-    answer: msgspec.Struct, form: Format, *, view: Callable[[int], "RenderableType"], names: Iterable[str]
+    answer: msgspec.Struct, form: Format, *, view: Callable[[Screen], "RenderableType"], names: Iterable[str]
 ) -> None:
     """Print an answer on standard output.
 
     Args:
         answer: all of it, for programs.
         form: form that was asked for.
-        view: makes words and tables for so many columns, where people asked. A text is printed as it is.
+        view: makes words and tables for a terminal or a file, where people asked. A text is printed as it is.
         names: names of what it lists, as other commands take them.
     """
     if not is_for_people(form):
         print_outcome(answer, names, form)
         return
-    shown = view(output_columns(wide=form == "wide"))
+    shown = view(Screen(output_columns(wide=form == "wide"), styled))
     if isinstance(shown, str):
         write_line(shown)
     else:

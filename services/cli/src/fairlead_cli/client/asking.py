@@ -10,7 +10,6 @@ from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.phrases import what_is_known
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.visible import visible
-from fairlead_cli.console import styled
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
 from fairlead_cli.printing import is_for_people, print_answer
@@ -43,13 +42,8 @@ async def show_queue(
     print_answer(
         reply,
         form,
-        view=lambda columns: queue_view(
-            visible(reply),
-            tenant=tenant,
-            limit=limit,
-            columns=columns,
-            style=styled,
-            approvals=form == "wide",
+        view=lambda screen: queue_view(
+            visible(reply), screen, tenant=tenant, limit=limit, approvals=form == "wide"
         ),
         names=(
             _full_name(one.position.scope, one.position.id, one.owner)
@@ -67,7 +61,7 @@ async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None
     print_answer(
         reply,
         form,
-        view=lambda columns: tenants_view(visible(reply), columns=columns, style=styled),
+        view=lambda screen: tenants_view(visible(reply), screen),
         names=names,
     )
 
@@ -88,9 +82,7 @@ async def show_explanation(
         print_answer(
             reply,
             form,
-            view=lambda columns: explain_text(
-                visible(reply), verbose=verbose or form == "wide", columns=columns, style=styled
-            ),
+            view=lambda screen: explain_text(visible(reply), screen, verbose=verbose or form == "wide"),
             names=(_full_name(one.scope, one.id, one.owner) for one in reply.found),
         )
     if not reply.found:

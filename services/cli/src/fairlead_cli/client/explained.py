@@ -15,7 +15,7 @@ from fairlead_cli.client.phrases import (
     scarce_first,
     unwell_in_words,
 )
-from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
+from fairlead_cli.console import PIPED, Screen
 from fairlead_contracts.base import figures
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity, short_resource
@@ -32,18 +32,15 @@ _NEAR = 0.02
 """Part of its entitlement by which a tenant's share may differ and still count as its share."""
 
 
-def explain_text(
-    reply: ExplainReply, *, verbose: bool = False, columns: int = PIPED_WIDTH, style: Style = unstyled
-) -> str:
+def explain_text(reply: ExplainReply, screen: Screen = PIPED, *, verbose: bool = False) -> str:
     """The text of an answer: of each job the headline, the facts, and the reasons that count most.
 
     Args:
         reply: the answer.
+        screen: what it is shown on.
         verbose: whether tags, keys, levels and all reasons are shown, too.
-        columns: number of columns that lines may have.
-        style: puts what leads in bold.
     """
-    parts = (_lines(found, reply.at, verbose=verbose, columns=columns, style=style) for found in reply.found)
+    parts = (_lines(found, reply.at, screen, verbose=verbose) for found in reply.found)
     return "\n\n".join("\n".join(lines) for lines in parts)
 
 
@@ -121,26 +118,26 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _lines(found: Explanation, now: datetime, *, verbose: bool, columns: int, style: Style) -> Iterator[str]:
+def _lines(found: Explanation, now: datetime, screen: Screen, *, verbose: bool) -> Iterator[str]:
     name = job_name(found.id, found.owner)
     behind = _other_names(found, name)
     where = f" on {found.cluster}" if found.cluster else ""
-    yield f"{style(f'{found.scope}/{name}', 'bold')}{behind}{where}"
+    yield f"{screen.style(f'{found.scope}/{name}', 'bold')}{behind}{where}"
     for trouble in unwell_in_words(found.steering) if found.steering is not None else ():
-        yield style(wrapped(f"{found.cluster}: {trouble}", columns), "yellow")
-    yield style(wrapped(headline(found), columns), "bold")
+        yield screen.line(f"{found.cluster}: {trouble}", "yellow")
+    yield screen.line(headline(found), "bold")
     facts = list(_facts(found, now, verbose=verbose))
     width = max(len(label) for label, _ in facts)
     for label, value in facts:
-        told = wrapped(f"{label:{width}}  {value}", columns, hanging=" " * (width + 2))
-        yield style(label, "dim") + told[len(label) :]
+        told = screen.line(f"{label:{width}}  {value}", hanging=" " * (width + 2))
+        yield screen.style(label, "dim") + told[len(label) :]
     led = 1 if found.phase == _HELD and not found.unchecked else 0  # the first of its reasons is the headline
     reasons = [*found.never, *_no_quota(found), *found.no_room, *found.reasons[led:]]
     shown = reasons if verbose else reasons[:MOST_REASONS]
     for line in shown:
-        yield wrapped(line, columns, indent="  · ", hanging="    ")
+        yield screen.line(line, indent="  · ", hanging="    ")
     if len(shown) < len(reasons):
-        yield style(f"  {len(reasons) - len(shown)} more with -v", "dim")
+        yield screen.style(f"  {len(reasons) - len(shown)} more with -v", "dim")
 
 
 def _other_names(found: Explanation, name: str) -> str:

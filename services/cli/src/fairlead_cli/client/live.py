@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from fairlead_cli.client.marks import steering_lines
-from fairlead_cli.client.tables import NARROW_COLUMNS, WIDE_COLUMNS, position_lines, tenants_lines
-from fairlead_cli.console import Style, unstyled, wrapped
+from fairlead_cli.client.tables import NARROW_COLUMNS, position_lines, tenants_lines
+from fairlead_cli.console import WIDE, Screen
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.messages.questions import QueueReply, TenantsReply
 
@@ -61,35 +61,29 @@ def positions_that_fit(height: int) -> int:
 
 def dashboard(
     title: str,
+    screen: Screen = WIDE,
     *,
     tenants: TenantsReply | None,
     queue: QueueReply | None,
     throughput: Throughput,
-    columns: int = WIDE_COLUMNS,
-    style: Style = unstyled,
 ) -> str:
-    """A frame of the live view: tenants, the next jobs with the reason for their position, throughput.
-
-    `columns` is the width of the terminal.
-    """
-    since = wrapped(f"since this view began: {throughput.words()}", columns)
-    head = [style(title, "bold"), style(since, "dim")]
+    """A frame of the live view: tenants, the next jobs with the reason for their position, throughput."""
+    since = screen.line(f"since this view began: {throughput.words()}")
+    head = [screen.style(title, "bold"), screen.style(since, "dim")]
     if tenants is None:
-        return "\n".join([*head, style("waiting for a scorer to answer …", "yellow")])
-    return "\n".join([*head, *_pool_lines(tenants, queue, columns, style)])
+        return "\n".join([*head, screen.style("waiting for a scorer to answer …", "yellow")])
+    return "\n".join([*head, *_pool_lines(tenants, queue, screen)])
 
 
-def _pool_lines(tenants: TenantsReply, queue: QueueReply | None, columns: int, style: Style) -> Iterator[str]:
+def _pool_lines(tenants: TenantsReply, queue: QueueReply | None, screen: Screen) -> Iterator[str]:
     waiting = {} if queue is None else {pool.pool: pool for pool in queue.pools}
     for pool in tenants.pools:
         yield ""
-        yield style(f"pool {pool.pool}", "bold")
-        yield from steering_lines(pool.steering, columns=columns, style=style)
-        yield from tenants_lines(pool, columns=columns, style=style)
+        yield screen.style(f"pool {pool.pool}", "bold")
+        yield from steering_lines(pool.steering, screen)
+        yield from tenants_lines(pool, screen)
         if (line := waiting.get(pool.pool)) is not None and line.positions and queue is not None:
-            rule = f"  {style(ORDER_RULE, 'dim')}" if columns >= NARROW_COLUMNS else ""
+            rule = f"  {screen.style(ORDER_RULE, 'dim')}" if screen.columns >= NARROW_COLUMNS else ""
             yield ""
-            yield style(f"next of {line.waiting} waiting", "bold") + rule
-            yield from position_lines(
-                line.positions, queue.at, columns=columns, style=style, by_weight=bool(line.divide_by)
-            )
+            yield screen.style(f"next of {line.waiting} waiting", "bold") + rule
+            yield from position_lines(line.positions, queue.at, screen, by_weight=bool(line.divide_by))

@@ -13,7 +13,7 @@ from fairlead_cli.client.phrases import (
     unwell_in_words,
 )
 from fairlead_cli.client.plain_table import StyledText
-from fairlead_cli.console import Style, unstyled, wrapped
+from fairlead_cli.console import Screen
 from fairlead_contracts.frontend.shipped import shipped_capabilities
 from fairlead_contracts.messages.questions import Steering
 
@@ -28,7 +28,7 @@ _FOLLOWED = {
 }
 
 
-def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style = unstyled) -> Iterator[str]:
+def steering_lines(steering: Iterable[Steering], screen: Screen) -> Iterator[str]:
     """Lines on how far each cluster follows the order, and why it does not.
 
     None on one that follows it exactly and needs nobody's leave: nothing there can break, so nobody has to watch it.
@@ -40,19 +40,19 @@ def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style =
             followed = f"would {followed.replace('s ', ' ', 1)}"  # its verb is the first word
         if shipped_capabilities(one.frontend).needs_leave or one.enforcement != "exact":
             colour = "dim" if one.enforcement == "exact" else "yellow"
-            yield style(wrapped(f"{one.cluster} ({one.frontend}) {followed}{why}", columns), colour)
+            yield screen.line(f"{one.cluster} ({one.frontend}) {followed}{why}", colour)
         for trouble in unwell_in_words(one):
-            yield style(wrapped(f"{one.cluster}: {trouble}", columns), "yellow")
+            yield screen.line(f"{one.cluster}: {trouble}", "yellow")
         if waiting := untaken_in_words(one):
-            yield style(wrapped(f"{one.cluster}: {waiting}", columns), "yellow")
+            yield screen.line(f"{one.cluster}: {waiting}", "yellow")
         if stuck := unanswered_in_words(one):
-            yield style(wrapped(f"{one.cluster}: {stuck}", columns), "yellow")
+            yield screen.line(f"{one.cluster}: {stuck}", "yellow")
         if one.promised:
-            yield wrapped(f"{one.cluster}: {promised_in_words(one.promised)}.", columns)
+            yield screen.line(f"{one.cluster}: {promised_in_words(one.promised)}.")
         for harm in filter(None, (levels_left_in_words(one), preempted_in_words(one))):
-            yield style(wrapped(f"{one.cluster}: {harm}", columns), "bold red")
+            yield screen.line(f"{one.cluster}: {harm}", "bold red")
         if one.adherence is not None:
-            yield wrapped(f"{one.cluster}: {adherence_in_words(one.adherence)}", columns)
+            yield screen.line(f"{one.cluster}: {adherence_in_words(one.adherence)}")
 
 
 def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> list[StyledText]:

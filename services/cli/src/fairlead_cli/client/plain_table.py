@@ -6,7 +6,7 @@ A name that is too long for its column stands on a line of its own, the rest of 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fairlead_cli.console import Style, cells, unstyled, wrapped
+from fairlead_cli.console import Screen, Style, cells, wrapped
 
 GAP = "  "
 _LEAST_REST = 24
@@ -37,24 +37,21 @@ type Cell = str | StyledText | Sequence[StyledText]
 """The text of a cell; several pieces stand beside one another."""
 
 
-def table_lines(
-    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, width: int, style: Style = unstyled
-) -> Iterator[str]:
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], screen: Screen) -> Iterator[str]:
     """The table, a line at a time.
 
     Args:
         columns: columns from left to right.
         rows: each with a cell for each column.
-        width: cells that the terminal has.
-        style: puts texts in bold or colours.
+        screen: what they are shown on.
     """
     whole = [[_pieces(cell) for cell in row] for row in rows]
-    widths = _widths(columns, whole, width)
+    widths = _widths(columns, whole, screen.columns)
     titles = [(StyledText(column.title, "bold"),) for column in columns]
-    yield from _row_lines(columns, titles, widths, style)
+    yield from _row_lines(columns, titles, widths, screen.style)
     yield "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
     for row in whole:
-        yield from _row_lines(columns, row, widths, style)
+        yield from _row_lines(columns, row, widths, screen.style)
 
 
 def _pieces(cell: Cell) -> Sequence[StyledText]:

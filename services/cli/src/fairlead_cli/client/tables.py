@@ -14,7 +14,7 @@ from fairlead_cli.client.phrases import (
     waited,
 )
 from fairlead_cli.client.plain_table import Cell, Column, StyledText, table_lines
-from fairlead_cli.console import Style, unstyled, wrapped
+from fairlead_cli.console import WIDE, Screen
 from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_contracts.messages.questions import (
@@ -30,8 +30,8 @@ from fairlead_contracts.messages.questions import (
 )
 from fairlead_contracts.messages.state import job_name
 
-WIDE_COLUMNS, NARROW_COLUMNS, SLIM_COLUMNS = 120, 100, 75
-"""Columns of a terminal: below each of the last two the tables leave out more of what they can spare."""
+NARROW_COLUMNS, SLIM_COLUMNS = 100, 75
+"""Columns of a terminal: below each of these the tables leave out more of what they can spare."""
 NARROW_BAR = 10
 """Cells of a share's bar."""
 type _Shown[T] = tuple[Column, Callable[[T], Cell]]
@@ -50,118 +50,110 @@ _SHARE_THEN = "share then: what its tenant holds of the pool just before it star
 
 def queue_view(
     reply: QueueReply,
+    screen: Screen = WIDE,
     *,
     tenant: str | None = None,
     limit: int = FIRST_POSITIONS,
-    columns: int = WIDE_COLUMNS,
-    style: Style = unstyled,
     approvals: bool = False,
 ) -> str:
     """The waiting jobs in order, a table a pool.
 
     Args:
         reply: the answer.
+        screen: what they are shown on.
         tenant: the one whose jobs alone are shown, where one was asked for.
         limit: the number of jobs that was asked for; 0 for as many as there are.
-        columns: width of the terminal.
-        style: puts what leads in bold.
         approvals: whether to say under each table when, why and by whom jobs of it were granted their class.
     """
     lines = [
-        *_pools_lines(reply, tenant, limit, columns, style, approvals=approvals),
-        *_nowhere_lines(reply, limit, columns, style),
+        *_pools_lines(reply, tenant, limit, screen, approvals=approvals),
+        *_nowhere_lines(reply, limit, screen),
     ]
     return "\n".join(lines)
 
 
 def _pools_lines(
-    reply: QueueReply, tenant: str | None, limit: int, columns: int, style: Style, *, approvals: bool
+    reply: QueueReply, tenant: str | None, limit: int, screen: Screen, *, approvals: bool
 ) -> Iterator[str]:
     if not reply.pools:
         for cluster, why in sorted((reply.unheard or {}).items()):
-            yield style(wrapped(f"{cluster}: nothing is known of it yet: {why}", columns), "yellow")
+            yield screen.line(f"{cluster}: nothing is known of it yet: {why}", "yellow")
         yield "No pool is known yet, so no job is. After `fairlead up`, wait until it says `running:`."
     elif not any(pool.waiting for pool in reply.pools):
         unranked = reply.nowhere or any(pool.unranked for pool in reply.pools)
         yield "Nobody waits in line." if unranked else "Nobody waits."
         for pool in reply.pools:
-            yield from _idle_lines(pool, limit, columns, style)
+            yield from _idle_lines(pool, limit, screen)
     else:
         for pool in reply.pools:
             if pool.waiting or pool.unranked:
-                yield from _queue_lines(pool, reply.at, tenant, columns, style, limit=limit)
-                yield from _approval_lines(pool, columns) if approvals else ()
+                yield from _queue_lines(pool, reply.at, tenant, screen, limit=limit)
+                yield from _approval_lines(pool, screen) if approvals else ()
 
 
-def _idle_lines(pool: PoolQueue, limit: int, columns: int, style: Style) -> Iterator[str]:
+def _idle_lines(pool: PoolQueue, limit: int, screen: Screen) -> Iterator[str]:
     """The lines of a pool in which nobody waits: what would be in the way if somebody did."""
     if pool.unranked or any(one.withheld or one.unheard or one.untaken for one in pool.steering):
-        yield style(f"pool {pool.pool}", "bold")
-        yield from steering_lines(pool.steering, columns=columns, style=style)
-    yield from _unranked_lines(pool, limit, columns, style)
-    yield from _silences(pool, columns, style)
+        yield screen.style(f"pool {pool.pool}", "bold")
+        yield from steering_lines(pool.steering, screen)
+    yield from _unranked_lines(pool, limit, screen)
+    yield from _silences(pool, screen)
 
 
 def _queue_lines(
-    pool: PoolQueue, now: datetime, tenant: str | None, columns: int, style: Style, *, limit: int
+    pool: PoolQueue, now: datetime, tenant: str | None, screen: Screen, *, limit: int
 ) -> Iterator[str]:
-    yield f"{style(f'pool {pool.pool}', 'bold')}: {pool.waiting} waiting"
-    yield from steering_lines(pool.steering, columns=columns, style=style)
+    yield f"{screen.style(f'pool {pool.pool}', 'bold')}: {pool.waiting} waiting"
+    yield from steering_lines(pool.steering, screen)
     if pool.positions or (tenant is None and pool.waiting):
-        yield from position_lines(
-            pool.positions, now, columns=columns, style=style, by_weight=bool(pool.divide_by)
-        )
-    if pool.positions and columns >= NARROW_COLUMNS:
+        yield from position_lines(pool.positions, now, screen, by_weight=bool(pool.divide_by))
+    if pool.positions and screen.columns >= NARROW_COLUMNS:
         in_a_tree = any(one.position.top for one in pool.positions)
         of_the_top = f"share then, {'weight' if pool.divide_by else 'entitled'}{_IN_A_TREE}"
-        yield style(wrapped(of_the_top if in_a_tree else _SHARE_THEN, columns), "dim")
+        yield screen.line(of_the_top if in_a_tree else _SHARE_THEN, "dim")
     # A scorer of an earlier release counts the pool's jobs alone.
     more = pool.more or (pool.waiting - len(pool.positions) if tenant is None else 0)
     of_whom = "" if tenant is None else f" of {tenant}"
     if tenant is not None and not pool.positions:
-        yield style(f"No job of {tenant} waits here.", "dim")
+        yield screen.style(f"No job of {tenant} waits here.", "dim")
     if more > 0:
-        yield style(wrapped(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", columns), "dim")
-    yield from _unranked_lines(pool, limit, columns, style)
-    yield from _silences(pool, columns, style)
+        yield screen.line(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", "dim")
+    yield from _unranked_lines(pool, limit, screen)
+    yield from _silences(pool, screen)
 
 
-def _approval_lines(pool: PoolQueue, columns: int) -> Iterator[str]:
+def _approval_lines(pool: PoolQueue, screen: Screen) -> Iterator[str]:
     """The approvals: who granted a class to which job, when and why."""
     for one in pool.positions:
         if one.approved is not None:
             job = f"{one.position.scope}/{job_name(one.position.id, one.owner)}"
-            yield wrapped(
-                f"{job} is {approval_in_words(one.approved)}", columns, indent="  · ", hanging="    "
-            )
+            yield screen.line(f"{job} is {approval_in_words(one.approved)}", indent="  · ", hanging="    ")
 
 
-def _unranked_lines(pool: PoolQueue, limit: int, columns: int, style: Style) -> Iterator[str]:
+def _unranked_lines(pool: PoolQueue, limit: int, screen: Screen) -> Iterator[str]:
     """Jobs that do not run and stand in no line: how many, and why the first of them."""
     if pool.unranked:
         jobs = counted(pool.unranked, "job does", "jobs do")
         has = "has" if pool.unranked == 1 else "have"
         told = f"{jobs} not run now, and {has} no position in this order:"
-        yield style(wrapped(told, columns), "yellow")
-        yield from _first_lines(pool.unranked, pool.unranked_first, limit, columns, style)
+        yield screen.line(told, "yellow")
+        yield from _first_lines(pool.unranked, pool.unranked_first, limit, screen)
 
 
-def _nowhere_lines(reply: QueueReply, limit: int, columns: int, style: Style) -> Iterator[str]:
+def _nowhere_lines(reply: QueueReply, limit: int, screen: Screen) -> Iterator[str]:
     """Jobs that are in no pool: how many, and why the first of them."""
     if reply.nowhere:
         jobs = counted(reply.nowhere, "job is", "jobs are")
-        yield style(wrapped(f"{jobs} in no order, as no pool is behind the queue:", columns), "yellow")
-        yield from _first_lines(reply.nowhere, reply.nowhere_first or [], limit, columns, style)
+        yield screen.line(f"{jobs} in no order, as no pool is behind the queue:", "yellow")
+        yield from _first_lines(reply.nowhere, reply.nowhere_first or [], limit, screen)
 
 
-def _first_lines(
-    count: int, first: Sequence[UnrankedJob], limit: int, columns: int, style: Style
-) -> Iterator[str]:
+def _first_lines(count: int, first: Sequence[UnrankedJob], limit: int, screen: Screen) -> Iterator[str]:
     for one in first:
-        yield wrapped(f"{one.job}: {one.why}", columns, indent="  · ", hanging="    ")
+        yield screen.line(f"{one.job}: {one.why}", indent="  · ", hanging="    ")
     if (more := count - sum(one.tasks for one in first)) > 0:
         how = _how_to_see_more_unranked(len(first), limit)
-        yield style(wrapped(f"  … and {more} more ({how}; `fairlead explain JOB` says why)", columns), "dim")
+        yield screen.line(f"  … and {more} more ({how}; `fairlead explain JOB` says why)", "dim")
 
 
 def _how_to_see_more_unranked(named: int, limit: int) -> str:
@@ -184,9 +176,8 @@ def _how_to_see_more(pool: PoolQueue) -> str:
 def position_lines(
     positions: list[RankedPosition],
     now: datetime,
+    screen: Screen,
     *,
-    columns: int = WIDE_COLUMNS,
-    style: Style = unstyled,
     by_weight: bool = False,
 ) -> Iterator[str]:
     """Waiting jobs, first goes first; ranks count from 1 for people. By weight: shares are over weights, not entitlements.
@@ -200,9 +191,9 @@ def position_lines(
         (Column("job", is_name=True), lambda one: job_name(one.position.id, one.owner)),
         (Column("tenant"), lambda one: one.position.tenant),
     ]
-    if columns >= SLIM_COLUMNS:
+    if screen.columns >= SLIM_COLUMNS:
         shown.append((Column("class"), _class))
-    if columns >= NARROW_COLUMNS:
+    if screen.columns >= NARROW_COLUMNS:
         divisor = Column("weight" if by_weight else "entitled", right=True)
         shown += [
             (Column("asks for"), lambda one: demand(one.position.demand)),
@@ -214,14 +205,14 @@ def position_lines(
         (Column("waited", right=True), lambda one: waited(one.position, now)),
         (Column(why, wraps=True), lambda one: StyledText(_why(one, told=told, by_weight=by_weight), "dim")),
     ]
-    yield from _table(shown, positions, columns, style)
+    yield from _table(shown, positions, screen)
     if any(one.left_alone for one in positions):
-        yield style(wrapped(_LEFT_ALONE, columns), "yellow")
+        yield screen.line(_LEFT_ALONE, "yellow")
 
 
-def _table[T](shown: Sequence[_Shown[T]], rows: Iterable[T], columns: int, style: Style) -> Iterator[str]:
+def _table[T](shown: Sequence[_Shown[T]], rows: Iterable[T], screen: Screen) -> Iterator[str]:
     cells = [[cell(row) for _, cell in shown] for row in rows]
-    yield from table_lines([column for column, _ in shown], cells, width=columns, style=style)
+    yield from table_lines([column for column, _ in shown], cells, screen)
 
 
 def _part(entitled: float) -> str:
@@ -237,36 +228,35 @@ def _why(ranked: RankedPosition, *, told: bool, by_weight: bool) -> str:
     return "first" if ranked.rank == 0 else f"(its tenant {at})"
 
 
-def tenants_view(reply: TenantsReply, *, columns: int = WIDE_COLUMNS, style: Style = unstyled) -> str:
-    """The tenants and what they have, a table a pool. Columns: of the terminal."""
+def tenants_view(reply: TenantsReply, screen: Screen = WIDE) -> str:
+    """The tenants and what they have, a table a pool."""
     if not reply.pools:
         return "No pool is known yet: no cluster has stated what it has."
-    return "\n".join(line for pool in reply.pools for line in _pool_lines(pool, columns, style))
+    return "\n".join(line for pool in reply.pools for line in _pool_lines(pool, screen))
 
 
-def _pool_lines(pool: PoolTenants, columns: int, style: Style) -> Iterator[str]:
+def _pool_lines(pool: PoolTenants, screen: Screen) -> Iterator[str]:
     capacity = ", ".join(
         f"{format_quantity(name, amount)} {short_resource(name)}"
         for name, amount in sorted(pool.capacity.items())
     )
-    yield wrapped(f"{style(f'pool {pool.pool}', 'bold')}: {capacity}", columns)
-    yield from steering_lines(pool.steering, columns=columns, style=style)
+    yield screen.line(f"{screen.style(f'pool {pool.pool}', 'bold')}: {capacity}")
+    yield from steering_lines(pool.steering, screen)
     if pool.tenants:
-        yield from tenants_lines(pool, columns=columns, style=style)
+        yield from tenants_lines(pool, screen)
     else:
-        yield style("No tenant has jobs that run or wait.", "dim")
-    yield from _silences(pool, columns, style)
+        yield screen.style("No tenant has jobs that run or wait.", "dim")
+    yield from _silences(pool, screen)
 
 
-def tenants_lines(
-    pool: PoolTenants, *, columns: int = WIDE_COLUMNS, style: Style = unstyled
-) -> Iterator[str]:
+def tenants_lines(pool: PoolTenants, screen: Screen) -> Iterator[str]:
     """Tenants with their share beside what they may have, as figures and as a bar with a mark.
 
     A terminal of less than `NARROW_COLUMNS` shows a shorter bar and not what they use, one of less than `SLIM_COLUMNS`
     neither bar nor weight.
     """
-    slim, wide, by_weight = columns < SLIM_COLUMNS, columns >= NARROW_COLUMNS, bool(pool.divide_by)
+    slim, wide = screen.columns < SLIM_COLUMNS, screen.columns >= NARROW_COLUMNS
+    by_weight = bool(pool.divide_by)
     scale = max(
         (max(line.standing.share, 0.0 if by_weight else line.standing.entitled) for line in pool.tenants),
         default=1.0,
@@ -300,10 +290,10 @@ def tenants_lines(
     ]
     if wide:
         shown.append((Column("uses", wraps=True), lambda one: StyledText(_use(one.standing), "dim")))
-    yield from _table(shown, [line for _, line in tree], columns, style)
+    yield from _table(shown, [line for _, line in tree], screen)
     if pool.more:
         told = f"… and {counted(pool.more, 'more tenant')}, more than an answer holds (--tenant T shows one)"
-        yield style(wrapped(told, columns), "dim")
+        yield screen.line(told, "dim")
 
 
 def _bar_head(*, wide: bool, by_weight: bool) -> str:
@@ -331,14 +321,14 @@ def _use(standing: TenantShare) -> str:
     return f"{use}; of late {amounts(standing.past)}" if standing.past else use
 
 
-def _silences(pool: PoolQueue | PoolTenants, columns: int, style: Style) -> Iterator[str]:
+def _silences(pool: PoolQueue | PoolTenants, screen: Screen) -> Iterator[str]:
     if pool.silent_shards:
         shards = counted(len(pool.silent_shards), "shard")
         told = (
             f"incomplete: {shards} of {pool.pool} did not answer: tenants are missing "
             "(a scorer may be starting or gone)"
         )
-        yield style(wrapped(told, columns), "yellow")
+        yield screen.line(told, "yellow")
 
 
 def _class(ranked: RankedPosition) -> StyledText:

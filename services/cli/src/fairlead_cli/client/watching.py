@@ -16,7 +16,7 @@ from fairlead_bus import Bus, Follower
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.live import Throughput, dashboard, positions_that_fit
 from fairlead_cli.client.visible import visible
-from fairlead_cli.console import Style, coloured, output, unstyled, write_line
+from fairlead_cli.console import Screen, coloured, output, unstyled, write_line
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_cli.signals import happens
 from fairlead_contracts import subjects, topology
@@ -115,27 +115,19 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
     console = output()
     throughput = Throughput()
 
-    def frame(found: InstanceAnswers, style: Style) -> str:
-        return dashboard(
-            "Fairlead",
-            tenants=found.tenants,
-            queue=found.queue,
-            throughput=throughput,
-            columns=console.width,
-            style=style,
-        )
+    def frame(found: InstanceAnswers) -> str:
+        screen = Screen(console.width, coloured if console.is_terminal else unstyled)
+        return dashboard("Fairlead", screen, tenants=found.tenants, queue=found.queue, throughput=throughput)
 
     async with connected(nats) as bus, events(bus, throughput.take):
         first = await look(bus, positions=positions_that_fit(console.height), pool=pool)
         if not console.is_terminal:
-            write_line(frame(first, unstyled))
+            write_line(frame(first))
             return
         with (
             ending_on_q() as end,
-            Live(
-                Text.from_ansi(frame(first, coloured)), console=console, screen=True, auto_refresh=False
-            ) as live,
+            Live(Text.from_ansi(frame(first)), console=console, screen=True, auto_refresh=False) as live,
         ):
             while not await happens(end, within=every):
                 found = await look(bus, positions=positions_that_fit(console.height), pool=pool)
-                live.update(Text.from_ansi(frame(found, coloured)), refresh=True)
+                live.update(Text.from_ansi(frame(found)), refresh=True)

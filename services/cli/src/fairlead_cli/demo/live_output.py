@@ -12,7 +12,7 @@ from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.live import Throughput, dashboard, positions_that_fit
 from fairlead_cli.client.phrases import demand
 from fairlead_cli.client.watching import look
-from fairlead_cli.console import coloured, messages, say
+from fairlead_cli.console import Screen, coloured, messages, say
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import Told
 from fairlead_cli.errors import CommandError
@@ -46,11 +46,10 @@ async def show(bus: Bus, workload: SimWorkload, recording: Recording, throughput
             frame = dashboard(
                 f"Fairlead demo: {workload.name}; {recording.finished} of {len(workload.jobs)} jobs finished "
                 f"after {time.monotonic() - began:.0f} s",
+                Screen(console.width, coloured),
                 tenants=found.tenants,
                 queue=found.queue,
                 throughput=throughput,
-                columns=console.width,
-                style=coloured,
             )
             live.update(Text.from_ansi(frame), refresh=True)
             await asyncio.sleep(FRAME_SECONDS)
@@ -79,5 +78,5 @@ async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
         tenant=position.tenant,
         demand=demand(position.demand),
         waited_then=to_seconds(from_datetime(reply.at) - position.submitted),
-        text=explain_text(reply, columns=_COLUMNS),
+        text=explain_text(reply, Screen(_COLUMNS)),
     )

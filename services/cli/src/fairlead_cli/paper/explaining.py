@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairlead_cli.client.explained import explain_text
-from fairlead_cli.console import styled, wrapped
+from fairlead_cli.console import Screen
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
 from fairlead_cli.paper.arranging import PlannedPool, ids_of, order
@@ -88,7 +88,7 @@ def print_explanations(found: ReplyWithFits, job: str, *, form: Format, verbose:
         print_answer(
             reply,
             form,
-            view=lambda columns: _text(reply, fits, columns, verbose=verbose or form == "wide"),
+            view=lambda screen: _text(reply, fits, screen, verbose=verbose or form == "wide"),
             names=(name_in_snapshot(one.scope, one.id) for one in reply.found),
         )
     if not reply.found:
@@ -97,14 +97,16 @@ def print_explanations(found: ReplyWithFits, job: str, *, form: Format, verbose:
         )
 
 
-def _text(reply: PaperExplanations, fits: Mapping[str, JobFit] | None, columns: int, *, verbose: bool) -> str:
+def _text(
+    reply: PaperExplanations, fits: Mapping[str, JobFit] | None, screen: Screen, *, verbose: bool
+) -> str:
     """The text of the answer: each job as `fairlead explain` tells it, and what the nodes have for it."""
     told = []
     for one in reply.found:
         alone = ExplainReply(at=reply.at, found=[one])
-        told.append(explain_text(alone, verbose=verbose, columns=columns, style=styled))
+        told.append(explain_text(alone, screen, verbose=verbose))
         if fits is not None and not one.never and not one.no_room:
-            told.append(wrapped(fit_in_words(fits[one.uid]), columns, indent="  · ", hanging="    "))
+            told.append(screen.line(fit_in_words(fits[one.uid]), indent="  · ", hanging="    "))
         told.append("")
     return "\n".join(told[:-1])
 

@@ -77,7 +77,7 @@ async def check(flags: SlurmCheckFlags, nats: str | None, form: Format) -> int:
     """
     rest = None if flags.slurmrestd is None else RestTarget(address=flags.slurmrestd, token=flags.slurm_token)
     found = await look(flags.slurm_conf, flags.user, rest)
-    print_answer(found, form, view=lambda _columns: view(found), names=open_names(found.findings))
+    print_answer(found, form, view=lambda _screen: view(found), names=open_names(found.findings))
     if flags.cluster is not None and not found.passed:
         warn(f"{flags.cluster}: no leave was given. Mend what is said above")
     elif flags.cluster is not None:

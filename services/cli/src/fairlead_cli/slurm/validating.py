@@ -51,7 +51,7 @@ async def validate(script: Path, flags: ScriptFlags, form: Format) -> int:
     """
     found = await look(script, flags)
     refused = (str(one.line) for one in found.remarks if one.refused)
-    print_answer(found, form, view=lambda _columns: Group(*_view(found)), names=refused)
+    print_answer(found, form, view=lambda _screen: Group(*_view(found)), names=refused)
     return EXIT_REFUSED if found.refused else 0
 
 

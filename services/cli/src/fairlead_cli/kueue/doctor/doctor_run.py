@@ -62,7 +62,7 @@ async def run_doctor(target: KubeTarget, flags: DoctorFlags, nats: str | None, *
         return 0
     async with _bus(nats) as bus:
         found = await look(target, flags, bus)
-    print_answer(found, form, view=lambda _columns: view(found), names=open_names(found.findings))
+    print_answer(found, form, view=lambda _screen: view(found), names=open_names(found.findings))
     if is_for_people(form):
         for line in found.said:
             say(line)
