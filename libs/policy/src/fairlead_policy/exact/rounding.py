@@ -4,8 +4,9 @@ They are estimated in floats of 64 bits and more, which tells the nearest float 
 divided out, which costs ten times as much.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,6 @@ from fairlead_policy.rules.pool_rules import PoolRules
 type LongFloats = NDArray[np.longdouble]
 type Pair = tuple[int, int]
 """Numerator and denominator."""
-type NumberedTerms = Mapping[int, Pair] | Sequence[Pair]
-"""Fractions by number."""
 
 _BITS = 63
 """Bits behind the first one in the floats that estimates are made in."""
@@ -29,28 +28,21 @@ _ERROR = np.longdouble(2) ** -60
 """The relative error of an estimate: it is rounded six times at most, each time by no more than 2^-64 of it."""
 
 
-class _Estimates(dict[int, np.longdouble]):
-    def __init__(self, terms: NumberedTerms) -> None:
-        super().__init__()
-        self._terms = terms
-
-    def __missing__(self, number: int) -> np.longdouble:
-        over, under = self._terms[number]
-        found = self[number] = np.longdouble(over) / np.longdouble(under)
-        return found
-
-
-class Fractions:
-    """Fractions by number, each estimated once.
+class Fractions(dict[int, np.longdouble]):
+    """Estimates of multipliers, by number, each found once.
 
     Args:
-        terms: the fractions.
+        exact: the multipliers by number; more may come.
     """
 
-    def __init__(self, terms: NumberedTerms) -> None:
-        self.terms = terms
-        self.estimates = _Estimates(terms)
-        """The estimate of each fraction, by number."""
+    def __init__(self, exact: Sequence[Fraction]) -> None:
+        super().__init__()
+        self.exact = exact
+
+    def __missing__(self, number: int) -> np.longdouble:
+        over, under = self.exact[number].as_integer_ratio()
+        found = self[number] = np.longdouble(over) / np.longdouble(under)
+        return found
 
     def of(self, number: Ints) -> "NumberedFractions":
         """The fractions of jobs, by the number of each job's."""
@@ -66,12 +58,13 @@ class NumberedFractions:
 
     def estimated(self) -> LongFloats:
         """Estimates of the fractions, job by job, as near as the longest floats come."""
-        estimates = map(self.fractions.estimates.__getitem__, self.number.tolist())
-        return np.fromiter(estimates, np.longdouble, len(self.number))
+        return np.fromiter(
+            map(self.fractions.__getitem__, self.number.tolist()), np.longdouble, len(self.number)
+        )
 
     def at(self, job: int) -> Pair:
         """The fraction of one job."""
-        return self.fractions.terms[self.number.item(job)]
+        return self.fractions.exact[self.number.item(job)].as_integer_ratio()
 
 
 class TermFigures:
@@ -88,10 +81,6 @@ class TermFigures:
         self._rules, self._rate = rules, rules.rate
         self._estimable = _PRECISE and len(use) > _FEW and not rules.largest_share_is_huge
         self._tags = multiplier.estimated() * use if self._estimable else np.zeros(0, np.longdouble)
-
-    def over(self, multiplier: NumberedFractions) -> "TermFigures":
-        """Figures of this use times other multipliers."""
-        return TermFigures(self._use, multiplier, self._rules)
 
     def tags(self) -> list[float]:
         """`use * multiplier` of each job."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead_contracts.messages.decisions import UnboundedBy
-from fairlead_policy.exact.multipliers import UnitShares
 from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, join, ratio
+from fairlead_policy.exact.rounding import Fractions
 from fairlead_policy.rules.jobs import PositionedJob, QueueNumbers
 from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules
 
@@ -50,6 +50,14 @@ class ClassWeightNumbers:
         floats = np.array([[ratio(one.numerator, one.denominator) for one in row] for row in table])
         return numbers[where], floats[where]
 
+    def undivided(self, numbers: Ints, weight_numbers: Ints) -> Ints:
+        """The numbers of multipliers as they were before weights divided them; see `divided`."""
+        pairs, where = np.unique((numbers, weight_numbers), axis=1, return_inverse=True)
+        exact = self._multipliers.exact
+        products = [exact[one] * (exact[weight] or FULL) for one, weight in pairs.T.tolist()]
+        found: Ints = np.array(list(map(self._multipliers.number, products)), np.int64)[where]
+        return found
+
 
 class ShareMeasure:
     """The pool's measure of use: the resources that count, and which of them dominates. Shared by its tenants.
@@ -66,7 +74,7 @@ class ShareMeasure:
         self.queues = QueueNumbers() if queues is None else queues
         self.multipliers = Multipliers()
         self.weight_numbers = ClassWeightNumbers(rules, self.multipliers)
-        self.units = UnitShares(rules)
+        self.fractions = Fractions(self.multipliers.exact)
         self.unit_floats = np.array([float(share) for share in rules.unit_shares], np.float64)
         self.denominator = lcm(*(share.denominator for share in rules.unit_shares))
         self.numerators = [int(share * self.denominator) for share in rules.unit_shares]

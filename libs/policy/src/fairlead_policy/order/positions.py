@@ -6,7 +6,6 @@ shard or grouping it was computed in. Each is made when somebody looks at it, so
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, Protocol, overload
 
@@ -14,14 +13,11 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import EffectiveJob, Position, UnboundedBy, Within
-from fairlead_policy.exact.multipliers import ClassWeights
-from fairlead_policy.exact.ranking import Flags, Ints, Names, aged_at, ratio
-from fairlead_policy.exact.rounding import NumberedFractions, TermFigures
+from fairlead_policy.exact.ranking import Flags, Ints, Names, Rows, aged_at
+from fairlead_policy.exact.rounding import TermFigures
 from fairlead_policy.exact.scoring import Scores, ShareMeasure, unbounded_by
-from fairlead_policy.exact.terms import class_weighted_tag
 from fairlead_policy.order.position_columns import (
     AT_ONCE,
-    OfTenants,
     PositionColumns,
     PositionParts,
     WithinColumns,
@@ -88,18 +84,12 @@ class Positions(Sequence[Position]):
         rules = measure.rules
         self._line, self._order = line, order
         self._rules, self._now = rules, now
-        self._units = measure.units
-        self._entitlements = OfTenants(measure.units.number)
-        self._entitlements_within = OfTenants(measure.units.number)
+        self._measure = measure
         self._effective_jobs: dict[tuple[ServiceOrder, str, int], EffectiveJob] = {}
 
     @cached_property
     def _sibling_standings(self) -> SiblingStandings:
         return SiblingStandings(self._rules)
-
-    @cached_property
-    def _weights(self) -> ClassWeights | None:
-        return None if self._rules.strict else ClassWeights(self._rules)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -178,8 +168,7 @@ class Positions(Sequence[Position]):
         jobs, scores = self._line.jobs_at(rows), self._line.scores.take(rows)
         tenants, numbers = self._line.tops_at(rows)
         top = numbers.tolist()
-        units = self._units.of(self._entitlements.of(tenants, top), scores.dominant)
-        tag, key = self._figures(scores, jobs, units)
+        tag, key = self._figures(scores.rows, jobs)
         dominant, use = _names(scores.dominant, scores.use, self._rules), scores.use.tolist()
         because: list[UnboundedBy | None] = [None] * len(jobs)
         for row in (scores.rows.rank & 1).nonzero()[0].tolist():
@@ -200,46 +189,36 @@ class Positions(Sequence[Position]):
             key=key,
             unbounded_by=because,
             submitted=scores.rows.submitted.tolist(),
-            override=[None] * len(jobs) if self._weights is None else [job.override for job in jobs],
+            override=[None] * len(jobs) if self._rules.strict else [job.override for job in jobs],
             behind=served.behind.tolist(),
-            within=[self._within_columns(depth, served.tenants) for depth in served.depths],
+            within=[self._within_columns(depth, served.tenants, jobs) for depth in served.depths],
             apart={},
         )
 
-    def _figures(
-        self, scores: Scores, jobs: Sequence[PositionedJob], units: NumberedFractions
-    ) -> tuple[list[float], list[float]]:
-        """Tags and keys."""
-        rows, rules = scores.rows, self._rules
+    def _figures(self, rows: Rows, jobs: Sequence[PositionedJob]) -> tuple[list[float], list[float]]:
+        """Tags, and keys: the tags as classes change them, and the waiting."""
+        fractions, rules = self._measure.fractions, self._rules
         aged = aged_at(rows.submitted, rules, self._now)
-        tags = TermFigures(rows.use, units, rules)
-        keys = self._keys(tags, units, jobs, aged)
-        found = tags.tags(), keys
-        for row, tag in enumerate(scores.exact or ()):
-            if tag is not None:  # a fraction of its own (H-DRF)
-                key = class_weighted_tag(tag, jobs[row], rules) + aged.item(row) * rules.rate
-                found[0][row], found[1][row] = ratio(*tag.as_integer_ratio()), ratio(*key.as_integer_ratio())
-        return found
+        weighted = TermFigures(rows.use, fractions.of(rows.multiplier), rules)
+        keys = weighted.keys(aged, None if rows.offset is None else fractions.of(rows.offset))
+        divided = rules.class_mode == "multiplicative"
+        return self._tags(rows.use, rows.multiplier, jobs) if divided else weighted.tags(), keys
 
-    def _keys(
-        self, tags: TermFigures, units: NumberedFractions, jobs: Sequence[PositionedJob], aged: Ints
-    ) -> list[float]:
-        """Keys: the tags as classes change them, and the waiting."""
-        if self._weights is None:
-            return tags.keys(aged)
-        weights = self._weights.of(jobs)
-        if self._rules.class_mode == "additive":
-            return tags.keys(aged, weights)
-        return tags.over(self._weights.dividing(units, weights)).keys(aged)
+    def _tags(self, use: Ints, multiplier: Ints, jobs: Sequence[PositionedJob]) -> list[float]:
+        """The tags of jobs, without what the weights of their classes divide them by."""
+        weights = self._measure.weight_numbers
+        if self._rules.class_mode == "multiplicative":
+            multiplier = weights.undivided(multiplier, np.array(list(map(weights.of, jobs)), np.int64))
+        return TermFigures(use, self._measure.fractions.of(multiplier), self._rules).tags()
 
-    def _within_columns(self, depth: DepthStandings, tenants: Sequence[str]) -> WithinColumns:
-        tenant = depth.tenant.tolist()
-        units = self._units.of(self._entitlements_within.of(tenants, tenant), depth.dominant)
+    def _within_columns(
+        self, depth: DepthStandings, tenants: Sequence[str], jobs: Sequence[PositionedJob]
+    ) -> WithinColumns:
         return WithinColumns(
             tenants=tenants,
-            tenant=tenant,
+            tenant=depth.tenant.tolist(),
             dominant=_names(depth.dominant, depth.use, self._rules),
-            tag=TermFigures(np.where(depth.finite, depth.use, 0), units, self._rules).tags(),
+            tag=self._tags(depth.counted, depth.multiplier, jobs),
         )
 
     def _made(self, rows: Ints, served: _Served) -> list[Position]:
@@ -317,13 +296,13 @@ class Positions(Sequence[Position]):
                 continue
             at, effective_row = depth.at.item(row), depth.effective_row.item(row)
             scores = sequence.prefixes[tenant].scores
-            share, tag = scores.share_at(at), told.tag[row]
+            share = scores.share_at(at)
             found.append(
                 Within(
                     tenant=tenant,
                     dominant=told.dominant[row],
                     use=depth.use.item(row),
-                    tag=ratio(*Fraction(share).as_integer_ratio()) if share else tag,
+                    tag=told.tag[row],
                     share=share,
                     unbounded_by=unbounded_by(scores, at, self._rules.entitlement_of(tenant)),
                     effective=None

@@ -24,6 +24,10 @@ class DepthStandings(NamedTuple):
     use: Ints
     """Use of the dominant resource, base units; 0 where that tenant's share is of what the pool has not."""
     dominant: Ints
+    counted: Ints
+    """Use that its tag is made from: as in `Rows`."""
+    multiplier: Ints
+    """Number of the factor from that to the tag: as in `Rows`."""
     effective_row: Ints
     """Index in that sequence of the job that it counts as."""
     finite: Flags
@@ -40,8 +44,9 @@ class DepthStandings(NamedTuple):
     @classmethod
     def of_nobody(cls, jobs: int) -> "DepthStandings":
         """Empty columns, to be filled in."""
-        at, use, dominant, effective_row = np.zeros((4, jobs), np.int64)
-        return cls(np.full(jobs, NOBODY), at, use, dominant, effective_row, np.ones(jobs, np.bool_))
+        at, use, dominant, counted, multiplier, effective_row = np.zeros((6, jobs), np.int64)
+        finite = np.ones(jobs, np.bool_)
+        return cls(np.full(jobs, NOBODY), at, use, dominant, counted, multiplier, effective_row, finite)
 
 
 class SiblingStandings:
@@ -98,6 +103,8 @@ class SiblingStandings:
             at=at,
             use=np.where(scores.lacking, 0, scores.use),
             dominant=scores.dominant,
+            counted=scores.rows.use,
+            multiplier=scores.rows.multiplier,
             effective_row=sequence.effective_row_in(tenant)[at],
             finite=scores.finite,
         )
