@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 import msgspec
 import numpy as np
@@ -12,7 +11,7 @@ from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_policy.exact.ranking import Flags
+from fairlead_policy.exact.ranking import Flags, Ints
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.order.position_columns import PositionColumns, PositionParts
@@ -22,7 +21,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.startable import with_open_cards
-from fairlead_policy.tenants.sorted_jobs import OwnLines
+from fairlead_policy.tenants.sorted_jobs import OwnLines, amounts_of
 from fairlead_policy.usage.saturation import Saturation, whole_room
 
 _WHOLE = ("", "")
@@ -89,9 +88,7 @@ def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
     orders = _running_orders(snapshot)
     waiting = _by_pool(snapshot)
     return [
-        _ordered(
-            pool.name, orders[pool.name], waiting[pool.name], _apart(pool, waiting, asking), snapshot.now
-        )
+        _ordered(pool, orders[pool.name], waiting[pool.name], asking[pool.name], snapshot.now)
         for pool in sorted(snapshot.pools, key=lambda pool: pool.name)
     ]
 
@@ -106,35 +103,37 @@ def orders_of(snapshot: Snapshot) -> dict[str, PoolFacts]:
     orders = _running_orders(snapshot)
     waiting = _by_pool(snapshot)
     for pool in snapshot.pools:
-        apart = _apart(pool, waiting, asking).tolist()
-        orders[pool.name].wait_all(map(_waiting, waiting[pool.name], apart))
+        jobs = waiting[pool.name]
+        apart = _apart(pool, jobs, asking[pool.name], {}).tolist()
+        orders[pool.name].wait_all(map(_waiting, jobs, apart))
     return dict(sorted(orders.items()))
 
 
 def _apart(
-    pool: SnapshotPool, waiting: Mapping[str, list[SnapshotJob]], asking: Mapping[str, list[SnapshotJob]]
+    pool: SnapshotPool,
+    waiting: Sequence[SnapshotJob],
+    asking: Sequence[SnapshotJob],
+    amounts: Mapping[str, Ints],
 ) -> Flags:
     """Whether each job of a pool cannot start as things are.
 
     Args:
         pool: the pool.
-        waiting: the jobs by pool, with what they weigh: by the capacity that is judged where the pool states no quota.
+        waiting: its jobs with what they weigh: by the capacity that is judged where the pool states no quota.
         asking: the same jobs, with what they ask for.
+        amounts: what they weigh by resource, as far as it is known side by side.
     """
-    judged, most = waiting[pool.name], pool.capacity
+    judged, most = waiting, pool.capacity
     if pool.quota is not None:
-        judged, most = asking[pool.name], with_open_cards(pool.quota)
-    passed_by = np.array([job.flavorless or job.limited for job in judged], np.bool_)
-    return passed_by | _are_beyond([job.demand for job in judged], most)
-
-
-def _are_beyond(demands: Sequence[Mapping[str, int]], quota: Mapping[str, int]) -> Flags:
-    """`is_beyond` of each of many demands."""
-    found = np.zeros(len(demands), np.bool_)
-    for name in {*quota, *chain.from_iterable(demands)}:
-        amounts, most = [demand.get(name, 0) for demand in demands], quota.get(name, 0)
-        if max(amounts, default=0) > most:
-            found |= np.array([amount > most for amount in amounts])
+        judged, most, amounts = asking, with_open_cards(pool.quota), {}
+    found = np.array([job.flavorless or job.limited for job in judged], np.bool_)
+    demands = [job.demand for job in judged]
+    for name in set(most).union(*demands):
+        limit = most.get(name, 0)
+        if name in amounts:
+            found |= amounts[name] > limit
+        else:  # of a resource that is not counted, it may be more than 64 bits hold
+            found |= np.array([demand.get(name, 0) > limit for demand in demands], np.bool_)
     return found
 
 
@@ -194,21 +193,29 @@ def _waiting(job: SnapshotJob, apart: bool) -> WaitingJob:  # noqa: FBT001 # map
     )
 
 
-def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], apart: Flags, now: Micros) -> OrderedPool:
+def _ordered(
+    pool: SnapshotPool,
+    order: PoolFacts,
+    jobs: Sequence[SnapshotJob],
+    asking: Sequence[SnapshotJob],
+    now: Micros,
+) -> OrderedPool:
     """The pool in order.
 
     Args:
-        name: the pool's name.
+        pool: the pool.
         order: the facts of what runs there, and of past use.
-        jobs: the jobs that wait there.
-        apart: whether each of them cannot start as things are.
+        jobs: the jobs that wait there, with what they weigh.
+        asking: the same jobs, with what they ask for.
         now: the instant.
     """
     snapshot = order.snapshot
-    lines = OwnLines.of(jobs, None, snapshot.measure, apart)
-    full = snapshot.with_lines(lines)
+    # A million demands are looked at once.
+    amounts = amounts_of([job.demand for job in jobs], order.rules)
+    apart = _apart(pool, jobs, asking, dict(zip(order.rules.resources, amounts, strict=True)))
+    full = snapshot.with_lines(OwnLines.of(jobs, None, snapshot.measure, apart, amounts))
     return OrderedPool(
-        name=name,
+        name=pool.name,
         rules=order.rules,
         positions=Order(full, now).positions(),
         standings={one.tenant: one for one in full.standings()},

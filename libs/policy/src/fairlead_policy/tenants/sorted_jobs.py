@@ -28,18 +28,20 @@ def _columns_of(
     jobs: Sequence[PositionedJob],
     queues: Iterable[JobQueue] | None,
     measure: ShareMeasure,
-    apart: Flags | None = None,
+    apart: Flags | None,
+    amounts: Ints | None,
 ) -> JobColumns:
     """The jobs in their order; the other arguments are those of `OwnLines.of`."""
     rules = measure.rules
-    demands, asked = _distinct([job.demand for job in jobs])
     ranks, last = (rules.ranks, len(rules.classes)) if rules.strict else ({}, 0)
     rank = np.array([ranks.get(job.job_class, last) * 2 for job in jobs], np.int64)
     if rules.saturated:
+        demands, asked = _distinct([job.demand for job in jobs])
         rank += np.array([rules.asks_for_saturated(demand) for demand in demands], np.bool_)[asked]
     none = np.zeros(len(jobs), np.int64)
     queue = none if queues is None else np.array(list(map(measure.queues.number, queues)), np.int64)
-    amounts = _amounts(demands, rules)[:, asked]
+    if amounts is None:
+        amounts = amounts_of([job.demand for job in jobs], rules)
     if queues is not None and measure.queues.apart:
         apart = np.isin(queue, measure.queues.apart)
     if apart is not None and apart.any():
@@ -75,12 +77,13 @@ def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
     return np.fromiter(map(numbers.__getitem__, found), np.int64, count), list(numbers)
 
 
-def _amounts(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
+def amounts_of(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
     """The amounts as they count, (resources, demands)."""
     names = rules.resources
+    distinct, asked = _distinct(demands)
     # Demand by demand: what one asks for lies together in memory.
-    stated = bounded([one.get(name, 0) for one in demands for name in names], 0, LARGEST)
-    return np.ascontiguousarray(stated.reshape(len(demands), len(names)).T)
+    stated = bounded([one.get(name, 0) for one in distinct for name in names], 0, LARGEST)
+    return np.ascontiguousarray(stated.reshape(len(distinct), len(names)).T)[:, asked]
 
 
 def own_orders(
@@ -236,6 +239,7 @@ class OwnLines:
         queues: Iterable[JobQueue] | None,
         measure: ShareMeasure,
         apart: Flags | None = None,
+        amounts: Ints | None = None,
     ) -> "OwnLines":
         """The lines of these jobs.
 
@@ -244,12 +248,15 @@ class OwnLines:
             queues: the queue of each; None where nobody asks for the first of a queue.
             measure: the pool's measure.
             apart: whether each cannot start as things are, where its queue does not say so; None where all can.
+            amounts: their demands, see `amounts_of`, where they are known.
         """
         if len(jobs) == 1:  # as at most events: there is nothing to sort
-            alone = _columns_of(jobs, queues, measure, apart).numbers()
+            alone = _columns_of(jobs, queues, measure, apart, amounts).numbers()
             return cls(jobs, None, alone, [jobs[0].tenant], np.array([0, 1]))
         tenant, tenants = _numbered([job.tenant for job in jobs], len(jobs))
-        return cls.of_columns(_columns_of(jobs, queues, measure, apart), tenant, jobs, tenants, measure)
+        return cls.of_columns(
+            _columns_of(jobs, queues, measure, apart, amounts), tenant, jobs, tenants, measure
+        )
 
     @classmethod
     def of_columns(
