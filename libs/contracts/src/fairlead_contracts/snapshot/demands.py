@@ -44,12 +44,15 @@ class DemandReader:
             found: the demands as written.
             pools: the pool of each.
         """
+        named = set[str]().union(*found)
         for pool in set(pools):
-            named = set[str]().union(*(one for one, its in zip(found, pools, strict=True) if its == pool))
-            if not named <= self._resources.get(pool, named):
+            known = self._resources.get(pool, named)
+            if not named <= known and any(
+                not one.keys() <= known for one, its in zip(found, pools, strict=True) if its == pool
+            ):
                 return self._one_by_one(at, found, pools)
         try:
-            return self._shared(self._side_by_side(found))
+            return self._shared(self._side_by_side(found, named))
         except FieldError:
             return self._one_by_one(at, found, pools)
 
@@ -58,14 +61,16 @@ class DemandReader:
     ) -> list[dict[str, int]]:
         return [self.one(("jobs", at, "demand"), one, pool) for one, pool in zip(found, pools, strict=True)]
 
-    def _side_by_side(self, found: Sequence[Mapping[str, object]]) -> list[dict[str, int]]:
-        """The demands, resource by resource.
+    def _side_by_side(
+        self, found: Sequence[Mapping[str, object]], named: AbstractSet[str]
+    ) -> list[dict[str, int]]:
+        """The demands, resource by resource; `named` are those that some of them names.
 
         Raises:
             FieldError: some resource is none, or an amount cannot be read; nothing is told.
         """
         read = cast("list[dict[str, int]]", list(map(dict, found)))  # as soon as each amount is read
-        for resource in set[str]().union(*found):
+        for resource in named:
             asking = [one for one in read if resource in one]
             amounts = self._values.column_of_amounts(resource, [one[resource] for one in asking])
             for one, amount in zip(asking, amounts, strict=True):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
+from typing import cast
 
 import msgspec
 
@@ -42,9 +43,10 @@ class _KnownAmounts(dict[str | int, int]):
         Raises:
             FieldError: one is no amount.
         """
-        whole = [one for one in column if type(one) is int]
-        if len(whole) == len(column) and min(whole) >= 0 and max(whole) * self._scale <= MAX_QUANTITY:
-            return [one * self._scale for one in whole]
+        if set(map(type, column)) == {int}:
+            whole = cast("Sequence[int]", column)
+            if min(whole) >= 0 and max(whole) * self._scale <= MAX_QUANTITY:
+                return [one * self._scale for one in whole]
         # True is no 1 here, and a decimal is read by its digits: neither may be taken for the integer it equals.
         texts = [repr(one) if type(one) is float else one for one in column]
         amounts = [self[one] for one in texts if type(one) is str or type(one) is int]
