@@ -7,7 +7,7 @@ import msgspec
 from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
-from fairlead_contracts.frontend.taints import Toleration
+from fairlead_contracts.frontend.taints import Taint, Toleration
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -111,6 +111,13 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
         """The namespaces with a LocalQueue: what runs there is meant to go through Kueue."""
         return {queue.metadata.namespace for queue in self.local_queues}
 
+    @property
+    def entries(self) -> dict[tuple[str, str], str]:
+        """The ClusterQueue that each LocalQueue leads to, by namespace and name."""
+        return {
+            (one.metadata.namespace, one.metadata.name): one.spec.cluster_queue for one in self.local_queues
+        }
+
     def pool_of(self, queue: ClusterQueue) -> str:
         """The root cohort of the queue; its own name where it has none."""
         return self.root_of(queue.spec.parent) or queue.metadata.name
@@ -130,6 +137,11 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
         for queue in sorted(self.cluster_queues, key=lambda queue: queue.metadata.name):
             found.setdefault(self.pool_of(queue), []).append(queue)
         return found
+
+    def pool_subject(self, pool: str) -> str:
+        """The object that findings on a pool are about: its Cohort, or its lone ClusterQueue."""
+        queues = self.pools()[pool]
+        return f"ClusterQueue/{queues[0].metadata.name}" if len(queues) == 1 else f"Cohort/{pool}"
 
 
 type LookFunction = Callable[[Survey], Iterable[Finding]]
@@ -175,16 +187,27 @@ def quotas_of(groups: Iterable[ResourceGroup] | None) -> Iterator[tuple[str, str
                 yield flavor.name, quota.name, bounded_quota(quota.name, quota.nominal_quota)
 
 
+def owner_of(metadata: ObjectMeta) -> str:
+    """The object that a Workload was made for, as `<kind>/<namespace>/<name>`; itself where there is none."""
+    owner = metadata.controller
+    kind, name = (owner.kind, owner.name) if owner else ("Workload", metadata.name)
+    return f"{kind}/{metadata.namespace}/{name}"
+
+
+def repelling(taints: Iterable[Taint] | None, tolerations: Iterable[Toleration] | None) -> list[Taint]:
+    """The taints that keep such pods off."""
+    known = list(tolerations or ())
+    return [
+        taint
+        for taint in taints or ()
+        if taint.effect in ("NoSchedule", "NoExecute") and not any(one.tolerates(taint) for one in known)
+    ]
+
+
 def repels(node: Node, tolerations: Iterable[Toleration]) -> list[str]:
     """The taints of a node that keep such pods off, as kubectl writes them; without those that pass by themselves."""
-    known = list(tolerations)
-    return [
-        str(taint)
-        for taint in node.spec.taints or ()
-        if taint.effect in ("NoSchedule", "NoExecute")
-        and not taint.key.startswith("node.kubernetes.io/")
-        and not any(one.tolerates(taint) for one in known)
-    ]
+    found = repelling(node.spec.taints, tolerations)
+    return [str(taint) for taint in found if not taint.key.startswith("node.kubernetes.io/")]
 
 
 def nodes_of(flavor: ResourceFlavor, nodes: Iterable[Node]) -> list[Node]:

@@ -69,20 +69,20 @@ def _known(survey: Survey) -> Iterator[Finding]:
 
 
 def _unlisted(kind: str, found: PriorityClass, everybodys: str, floor: int) -> Finding:
-    subject, what = f"{kind}/{found.metadata.name}", f"it is {found.value}, and the policy has no such class"
     mend = (
         f"name it among `classes` of the policy, where its rank is, and grant it:\n"
         f"grants:\n  - {{tenant: TENANT, classes: [{found.metadata.name}]}}"
     )
     if kind == "PriorityClass":
         mend = "use a WorkloadPriorityClass (label kueue.x-k8s.io/priority-class) that the policy names"
-    if found.value <= floor:
-        return info("class-unlisted", subject, what, why=f"its jobs are of class {everybodys}", mend=mend)
-    return warning(
+    lowers = found.value > floor
+    say = warning if lowers else info
+    return say(
         "class-unlisted",
-        subject,
-        what,
-        why=f"its jobs are of class {everybodys}: Fairlead lowers them to {floor}, whatever they stood at",
+        f"{kind}/{found.metadata.name}",
+        f"it is {found.value}, and the policy has no such class",
+        why=f"its jobs are of class {everybodys}"
+        + (f": Fairlead lowers them to {floor}, whatever they stood at" if lowers else ""),
         mend=mend,
     )
 

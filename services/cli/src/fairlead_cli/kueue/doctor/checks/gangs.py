@@ -9,7 +9,7 @@ import msgspec
 from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
-from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, quotas_of
+from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, owner_of, quotas_of
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.frontend.label_requirements import LabelRequirement
@@ -101,13 +101,13 @@ def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[Resourc
 
 def _unfinished(survey: Survey) -> Iterator[tuple[Workload, ClusterQueue | None]]:
     """Active Workloads with their queues, admitted ones too: one that fits nowhere is admitted all the same."""
-    leads_to = {(q.metadata.namespace, q.metadata.name): q.spec.cluster_queue for q in survey.local_queues}
+    entries = survey.entries
     queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
     for workload in survey.workloads:
         pods = sum(pod_set.count for pod_set in workload.spec.pod_sets or ())
         if pods and workload.active:
             entry = (workload.metadata.namespace, workload.spec.queue_name)
-            yield workload, queues.get(leads_to.get(entry, ""))
+            yield workload, queues.get(entries.get(entry, ""))
 
 
 @check(
@@ -184,11 +184,9 @@ def _spread(question: FitQuestion) -> tuple[str, ...]:
 
 def _subject(workloads: list[Workload]) -> tuple[str, str]:
     first = workloads[0]
-    owner = first.metadata.controller
-    kind, name = (owner.kind, owner.name) if owner else ("Workload", first.metadata.name)
     pods = sum(pod_set.count for pod_set in first.spec.pod_sets or ())
     more = f" (and {len(workloads) - 1} more alike)" if len(workloads) > 1 else ""
-    return f"{kind}/{first.metadata.namespace}/{name}", f"{counted(pods, 'pod')}{more}"
+    return owner_of(first.metadata), f"{counted(pods, 'pod')}{more}"
 
 
 def _never(workloads: list[Workload], reasons: Sequence[UnschedulableReason], no_quota: str) -> Finding:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, warning
 from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
-from fairlead_cli.kueue.doctor.survey import Survey, check, queue_label
+from fairlead_cli.kueue.doctor.survey import Survey, check, owner_of, queue_label
 from fairlead_contracts.base.errors import FieldError
 from fairlead_kube.kinds.demand import is_counted, workload_demand
 from fairlead_kube.kinds.objects import ObjectMeta, holds
@@ -150,17 +150,11 @@ def _oversized(survey: Survey) -> Iterator[Finding]:
             found.setdefault(key, []).append((workload, resources))
     for (namespace, counts), several in sorted(found.items()):
         first = several[0][0].metadata
-        owner = first.controller
-        kind, name = (owner.kind, owner.name) if owner else ("Workload", first.name)
         asked = (f"{workload.metadata.name} ({resources})" for workload, resources in several)
-        never = (
-            "Kueue never admits such a one"
-            if counts
-            else f"Kueue never admits such a one, unless {UNCOUNTED}"
-        )
+        never = "Kueue never admits such a one" + ("" if counts else f", unless {UNCOUNTED}")
         yield warning(
             "job-too-many-resources",
-            f"{kind}/{namespace}/{name}",
+            owner_of(first),
             f"{counted(len(several), 'Workload')} of more than {MOST_COVERED} resources in {namespace}: {listed(asked)}",
             why=f"{never}: a ClusterQueue cannot have quota of so many. Fairlead holds it, and does not state what it asks for",
             mend=f"ask for fewer; what it asks for: kubectl -n {namespace} get workload {first.name} -o yaml",

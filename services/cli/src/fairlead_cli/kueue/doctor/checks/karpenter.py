@@ -8,7 +8,7 @@ from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import quotas
 from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.kueue.doctor.node_pool_fit import Misfit, makers, misfits
-from fairlead_cli.kueue.doctor.survey import Survey, check, usable_nodes
+from fairlead_cli.kueue.doctor.survey import Survey, check, repelling, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.frontend.taints import Taint
 from fairlead_kube.kinds.core import NodePool
@@ -94,13 +94,8 @@ def _taints(survey: Survey) -> Iterator[Finding]:
 
 
 def _closing(flavor: ResourceFlavor, pool: NodePool) -> list[Taint]:
-    return [
-        taint
-        for taint in pool.spec.template.spec.taints or ()
-        if taint.effect in ("NoSchedule", "NoExecute")
-        and taint not in (flavor.spec.node_taints or ())
-        and not any(one.tolerates(taint) for one in flavor.spec.tolerations or ())
-    ]
+    found = repelling(pool.spec.template.spec.taints, flavor.spec.tolerations)
+    return [taint for taint in found if taint not in (flavor.spec.node_taints or ())]
 
 
 def _toleration(taint: Taint) -> dict[str, str]:

@@ -42,16 +42,15 @@ def _absent(survey: Survey) -> Iterator[Finding]:
 )
 def _rate(survey: Survey) -> Iterator[Finding]:
     rulebook = Rulebook(survey.policy, 0)
-    for pool, queues in survey.pools().items():
+    for pool in survey.pools():
         named = rulebook.pool_of(survey.cluster, pool)
         worth, *small = worth_in_words(survey.policy, named, pool_quota(survey, pool)) or [""]
-        subject = f"ClusterQueue/{queues[0].metadata.name}" if len(queues) == 1 else f"Cohort/{pool}"
         if worth:
             yield Finding(name="aging", severity=Severity.OK, subject="aging", what=worth)
         for what in small:
             yield info(
                 "small-parts",
-                subject,
+                survey.pool_subject(pool),
                 what,
                 why=aging_in_words(survey.policy),
                 mend="aging: {entitlement_per_day: N}   # in the policy; then: fairlead policy apply FILE",

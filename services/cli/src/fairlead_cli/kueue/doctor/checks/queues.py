@@ -64,12 +64,9 @@ def _preempting_settings(queue: ClusterQueue) -> dict[str, str]:
 
 def _levels_left(survey: Survey, queues: set[str]) -> int:
     """The number of Workloads that wait in these ClusterQueues and carry a level."""
-    behind = {
-        (queue.metadata.namespace, queue.metadata.name): queue.spec.cluster_queue
-        for queue in survey.local_queues
-    }
+    entries = survey.entries
     return sum(
-        behind.get((workload.metadata.namespace, workload.spec.queue_name)) in queues
+        entries.get((workload.metadata.namespace, workload.spec.queue_name)) in queues
         and not workload.holds("QuotaReserved")
         and any(workload.metadata.annotation(mark) for mark in (PRIORITY_BOOST, BASE_PRIORITY))
         for workload in survey.workloads

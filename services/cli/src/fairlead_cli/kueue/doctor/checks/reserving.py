@@ -34,7 +34,7 @@ def _unreservable(survey: Survey) -> Iterator[Finding]:
         for what, mend in _against(queues):
             yield warning(
                 "not-reservable",
-                f"ClusterQueue/{queues[0].metadata.name}" if len(queues) == 1 else f"Cohort/{pool}",
+                survey.pool_subject(pool),
                 what,
                 why="the policy wants starts promised here (`mode: reserve`), and none can be kept: the pool is "
                 "steered as `advise`",

@@ -58,28 +58,18 @@ def _strangers(survey: Survey) -> Iterator[Finding]:
     ]
     if not strangers:
         return
-    subject, what = (
-        f"LocalQueue/{strangers[0]}",
-        f"{counted(len(strangers), 'LocalQueue')} of no tenant of the policy: {listed(strangers)}",
-    )
     mend = f"tenants:\n  - {{name: {strangers[0].partition('/')[0]}, weight: 1}}   # in the policy; then: fairlead policy apply FILE"
     weight = survey.policy.unlisted_weight
-    if weight:
-        yield info(
-            "queue-without-tenant",
-            subject,
-            what,
-            why=f"each namespace counts as a tenant of weight {weight:g}",
-            mend=mend,
-        )
-    else:
-        yield warning(
-            "queue-without-tenant",
-            subject,
-            what,
-            why="their jobs stand last, behind those of every tenant with a weight",
-            mend=f"{mend}\n# or: unlisted_weight: 1",
-        )
+    say = info if weight else warning
+    yield say(
+        "queue-without-tenant",
+        f"LocalQueue/{strangers[0]}",
+        f"{counted(len(strangers), 'LocalQueue')} of no tenant of the policy: {listed(strangers)}",
+        why=f"each namespace counts as a tenant of weight {weight:g}"
+        if weight
+        else "their jobs stand last, behind those of every tenant with a weight",
+        mend=mend if weight else f"{mend}\n# or: unlisted_weight: 1",
+    )
 
 
 @check(
