@@ -4,7 +4,7 @@ Every number is one that was solved for; amounts that have to end, weights and t
 in, so that a sentence stays true.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from math import ceil
 
@@ -46,7 +46,7 @@ def changes_in_words(
     nearest = list(by_cause.values())[:_CAUSES_FIRST]
     others = [move for move in moves if not any(move is one for one in nearest)]
     first, rest = (
-        [_WORDS[move.cause](move, position, now) for move in counterfactuals]
+        [_change_in_words(move, position, now) for move in counterfactuals]
         for counterfactuals in (nearest, others)
     )
     return first, rest
@@ -107,8 +107,7 @@ def _of_part(share: float, breakdown: ShareBreakdown, rules: PoolRules) -> str:
     return f"{part_of(share, 'its part')} (weight {breakdown.weight:g} entitles it to {percent(breakdown.entitled)})"
 
 
-def _by_ends(move: Counterfactual, position: Position, now: Micros) -> str:
-    del now
+def _by_ends(move: Counterfactual, position: Position) -> str:
     parts = [
         f"{_rounded_up(name, amount, move.held.get(name, 0))} of its {_amount(name, move.held.get(name, 0))} {short_resource(name)}"
         for name, amount in move.amounts.items()
@@ -119,16 +118,14 @@ def _by_ends(move: Counterfactual, position: Position, now: Micros) -> str:
     return f"{then} once {owner} gives back {' and '.join(parts)}."
 
 
-def _by_starts(move: Counterfactual, position: Position, now: Micros) -> str:
-    del position, now
+def _by_starts(move: Counterfactual) -> str:
     [(name, amount)] = move.amounts.items()
     # Whole cards and cores, whatever the other tenant holds: nobody can start a thousandth of one, and more is enough, too.
     more = _rounded_up(name, amount if base_units(name) == 1 else max(amount, unit_of(name)))
     return f"{_named(move)} falls behind it once {move.tenant} starts {more} {short_resource(name)} more before that one."
 
 
-def _by_time(move: Counterfactual, position: Position, now: Micros) -> str:
-    del position
+def _by_time(move: Counterfactual, now: Micros) -> str:
     at = ""
     if move.at is not None:
         # The next whole minute: what happens at the instant has happened then.
@@ -147,27 +144,30 @@ def approve_command(position: Position, job_class: str) -> str:
     return f"`fairlead approve {name} --class {job_class}`"
 
 
-def _by_class(move: Counterfactual, position: Position, now: Micros) -> str:
-    del now
+def _by_class(move: Counterfactual, position: Position) -> str:
     return (
         f"As {move.job_class} it would be number {(move.rank or 0) + 1}: an operator can grant that with "
         f"{approve_command(position, move.job_class or '')}."
     )
 
 
-def _by_weight(move: Counterfactual, position: Position, now: Micros) -> str:
-    del position, now
+def _by_weight(move: Counterfactual) -> str:
     least = float(_UPWARDS.create_decimal(repr(move.weight)))
     return f"{_then(move)} if operators give {move.tenant} a weight above {least:.4g}; a smaller one may be enough."
 
 
-_WORDS: Mapping[str, Callable[[Counterfactual, Position, Micros], str]] = {
-    "ends": _by_ends,
-    "starts": _by_starts,
-    "time": _by_time,
-    "class": _by_class,
-    "weight": _by_weight,
-}
+def _change_in_words(move: Counterfactual, position: Position, now: Micros) -> str:
+    match move.cause:
+        case "ends":
+            return _by_ends(move, position)
+        case "starts":
+            return _by_starts(move)
+        case "time":
+            return _by_time(move, now)
+        case "class":
+            return _by_class(move, position)
+        case "weight":
+            return _by_weight(move)
 
 
 def _then(move: Counterfactual) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import NamedTuple
 
 from fairlead_contracts.base.figures import MANY, amount_format, decimals, duration, part_of, percent
 from fairlead_contracts.base.instants import DAY, SECOND, Micros
@@ -20,21 +19,6 @@ from fairlead_policy.rules.jobs import PositionedJob
 from fairlead_policy.rules.pool_rules import FULL, PoolRules
 
 _WHOLE_MINUTE = 60 * SECOND
-
-
-class _OfTenant(NamedTuple):
-    """The tenant's words in the sentence on its use and tag."""
-
-    before: str
-    end: str
-
-
-class _OfResource(NamedTuple):
-    """The dominant resource's words in the sentence on a tenant's use and tag."""
-
-    written: Callable[[int], str]
-    """Writes the use."""
-    behind: str
 
 
 class Wording:
@@ -132,18 +116,20 @@ class Wording:
                 )
         return told
 
-    def _of_tenant(self, tenant: str) -> _OfTenant:
+    def _of_tenant(self, tenant: str) -> tuple[str, str]:
+        """The tenant's words in the sentence on its use and tag: the beginning and the end."""
         standing = self._standings.get(tenant)
         before = f"With the jobs before this one, tenant {tenant} comes to "
         if standing is not None:
             before = f"{_holding(standing, self._rules)}. With its jobs before this one it comes to "
-        return _OfTenant(before, f" {self._entitled(tenant)}; lower goes first.")
+        return before, f" {self._entitled(tenant)}; lower goes first."
 
-    def _of_resource(self, dominant: str) -> _OfResource:
+    def _of_resource(self, dominant: str) -> tuple[Callable[[int], str], str]:
+        """The dominant resource's words in that sentence: what writes the use, and the words behind it."""
         weight = self._rules.resource_weights.get(dominant, FULL)
         counted = "" if weight == FULL else f", times its resource weight of {float(weight):g}"
         behind = f" {short_resource(dominant)}{counted}, which is "
-        return _OfResource(amount_format(dominant), behind)
+        return amount_format(dominant), behind
 
     def _entitled(self, tenant: str) -> str:
         """The part that tags of the tenant are multiples of."""

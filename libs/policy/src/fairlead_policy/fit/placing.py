@@ -1,7 +1,7 @@
 """The question itself: all pods of a gang on nodes, or why not."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from fairlead_contracts.base.errors import FieldError
@@ -61,22 +61,14 @@ def place(
     if not gang.pods:
         return Placement(pods=())
     zones = [ZoneNodes(gang, members, budget, table) for members in _zones(gang, by_name.values())]
-    found = islice(_found(gang, zones, strategy, by_name), _ZONES)
+    settled = (_settled(gang, zone, strategy, by_name) for zone in zones)
+    found = islice((pods for pods in settled if pods is not None), _ZONES)
     best = min(found, key=lambda pods: _rank(pods, strategy), default=None)
     if best is not None:
         zone = by_name[best[0].node].labels[gang.zone_key] if best and gang.zone_key is not None else None
         return Placement(pods=tuple(best), zone=zone)
     exact = not budget.spent and all(zone.wholly_modelled for zone in zones)
     return Unfit(reasons=tuple(_reasons(gang, by_name, zones)), exact=exact)
-
-
-def _found(
-    gang: Gang, zones: Iterable[ZoneNodes], strategy: CardStrategy, nodes: Mapping[str, FitNode]
-) -> Iterator[list[PlacedPod]]:
-    for zone in zones:
-        pods = _settled(gang, zone, strategy, nodes)
-        if pods is not None:
-            yield pods
 
 
 def _by_name(nodes: Iterable[FitNode], *, empty: bool) -> dict[str, FitNode]:

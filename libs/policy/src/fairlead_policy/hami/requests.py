@@ -70,7 +70,10 @@ def vgpu_request(asked: Mapping[str, int]) -> VgpuRequest | None:
     if not count:
         return None
     if cores is None:
-        cores = WHOLE if _means_whole_cards(memory, percent) else 0
+        # `defaultExclusiveCoreIfNeeded`: memory that is named, even as 0, is not a whole card's; a percentage decides
+        # where both are there.
+        means_whole_cards = memory is None if percent is None else percent == WHOLE
+        cores = WHOLE if means_whole_cards else 0
     return VgpuRequest(
         count=count, cores=min(cores, WHOLE), memory=memory or 0, memory_percent=percent or WHOLE
     )
@@ -80,15 +83,6 @@ def vgpu_requests(containers: Iterable[Mapping[str, int]]) -> tuple[VgpuRequest,
     """The requests of a pod's containers that ask for cards at all; see `vgpu_request`."""
     asks = map(vgpu_request, containers)
     return tuple(ask for ask in asks if ask is not None)
-
-
-def _means_whole_cards(memory: int | None, percent: int | None) -> bool:
-    """Whether HAMi's webhook makes the cards exclusive; only where cores are left out.
-
-    `defaultExclusiveCoreIfNeeded`. Memory that is named, even as 0, is not a whole card's; a percentage decides where both
-    are there.
-    """
-    return memory is None if percent is None else percent == WHOLE
 
 
 def _whole(name: str, amount: int | None) -> int | None:

@@ -139,7 +139,12 @@ class _WindowInBand:
         writes = len(self.jobs) - first // count
         cheapest = int((writes + self._not_behind(floors)).argmin())
         length, end = divmod(first.item(cheapest), count)
-        kept = _trace(end if length else -1, before)
+        kept: list[int] = []
+        at = end if length else -1
+        while at >= 0:
+            kept.append(at)
+            at = before[at]
+        kept.reverse()
         return floors.item(cheapest), _KeptLevels(positions[kept], standing[kept])
 
     def spread(self, floor: int, kept: "_KeptLevels") -> list[int]:
@@ -254,14 +259,6 @@ def _longest_ending_at(values: Sequence[int]) -> tuple[list[int], list[int]]:
             lengths.append(length + 1)
             lowest = -tails[-1]
     return lengths, before
-
-
-def _trace(end: int, before: Sequence[int]) -> list[int]:
-    positions = []
-    while end >= 0:
-        positions.append(end)
-        end = before[end]
-    return positions[::-1]
 
 
 def _in_safe_order(

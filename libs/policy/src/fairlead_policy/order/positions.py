@@ -95,7 +95,7 @@ class Positions(Sequence[Position]):
         return len(self._order)
 
     def __iter__(self) -> Iterator[Position]:
-        served = self._served_of_all()
+        served = self._served(self._order)  # at once: a thousand trees have a job in each thousand
         for start in range(0, len(self), AT_ONCE):
             some = slice(start, start + AT_ONCE)
             yield from self._made(self._order[some], served.take(some))
@@ -118,7 +118,7 @@ class Positions(Sequence[Position]):
 
     def parts(self) -> PositionParts:
         """All positions as columns."""
-        served = self._served_of_all()
+        served = self._served(self._order)
 
         def made(some: slice) -> PositionColumns:
             return self._part(self._order[some], served.take(some))
@@ -133,10 +133,6 @@ class Positions(Sequence[Position]):
         some = rows[apart]
         positions = self._made(some, self._served(some)) if len(apart) else []
         return replace(columns, apart=dict(zip(apart.tolist(), positions, strict=True)))
-
-    def _served_of_all(self) -> _Served:
-        """The sequences that serve all jobs, found at once: a thousand trees have a job in each thousand."""
-        return self._served(self._order)
 
     def _served(self, rows: Ints) -> _Served:
         part, at = np.empty(len(rows), np.int64), np.zeros(len(rows), np.int64)

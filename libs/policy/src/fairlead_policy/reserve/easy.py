@@ -355,19 +355,18 @@ class _Deciding:
             free.subtract(one.demand)
             if beside:
                 spare.subtract(one.demand)
-            given.append(self._new_pass(one, begins, ends, beside=beside))
+            given.append(
+                Pass(
+                    uid=one.uid,
+                    demand=one.demand,
+                    limit=one.limit,
+                    given=self._now,
+                    begins=begins,
+                    ends=ends,
+                    beside=beside,
+                )
+            )
         return given
-
-    def _new_pass(self, one: Waiting, begins: Micros, ends: Micros | None, *, beside: bool) -> Pass:
-        return Pass(
-            uid=one.uid,
-            demand=one.demand,
-            limit=one.limit,
-            given=self._now,
-            begins=begins,
-            ends=ends,
-            beside=beside,
-        )
 
     def _may_pass(self, one: Waiting, head: Waiting) -> bool:
         resting = self._before.resting.get(one.uid, self._now) > self._now

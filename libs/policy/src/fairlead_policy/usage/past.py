@@ -17,6 +17,7 @@ again after it was settled, is counted once: time is counted, not tellings.
 from collections import Counter
 from collections.abc import Collection, Mapping
 from decimal import Context, Decimal
+from itertools import chain
 from typing import NamedTuple
 
 from fairlead_contracts.base.instants import SECOND, Micros
@@ -112,7 +113,8 @@ class PastUse:
         """Goes on from what was kept at a tick, in parts, by tenant; runs count from there on."""
         self.settled = tick
         self._settled = {tenant: dict(parts) for tenant, parts in kept.items()}
-        self._refile_all()
+        self._steady = {}
+        self._refile(self._runs)
         self._advanced_to = 0
 
     def run(self, key: RunKey, tenant: str, demand: PastAmounts) -> None:
@@ -179,7 +181,7 @@ class PastUse:
         parts = {tenant: self._parts_at(tenant, tick) for tenant in tenants}
         self._settled = {tenant: found for tenant, found in parts.items() if found}
         self.settled = tick
-        self._refile_edges()
+        self._refile(dict(chain.from_iterable(edges.items() for edges in self._edges.values())))
 
     def kept(self) -> dict[str, dict[str, int]]:
         """The settled use, in parts, by tenant."""
@@ -222,26 +224,14 @@ class PastUse:
         else:
             self._edges.setdefault(run.tenant, {})[key] = run
 
-    def _refile_edges(self) -> None:
-        """Files edge runs anew after the settled tick moved on: those that ended before it are forgotten."""
-        line = self._settled_until()
-        for tenant, edges in list(self._edges.items()):
-            self._edges[tenant] = {}
-            for key, run in edges.items():
-                if run.ended is None or run.ended > line:
-                    self._file_run(key, run)
-                else:
-                    del self._runs[key]
-            if not self._edges[tenant]:
-                del self._edges[tenant]
-
-    def _refile_all(self) -> None:
-        """Files all runs anew: the settled tick is another one."""
-        line = self._settled_until()
-        self._runs = {key: run for key, run in self._runs.items() if run.ended is None or run.ended > line}
-        self._steady, self._edges = {}, {}
-        for key, run in self._runs.items():
-            self._file_run(key, run)
+    def _refile(self, runs: Mapping[RunKey, _Run]) -> None:
+        """Files all runs or all edge runs anew: the settled tick is another one. Those that ended before it are forgotten."""
+        line, self._edges = self._settled_until(), {}
+        for key, run in list(runs.items()):
+            if run.ended is None or run.ended > line:
+                self._file_run(key, run)
+            else:
+                del self._runs[key]
 
     def _parts_at(self, tenant: str, tick: int) -> dict[str, int]:
         """The parts by resource, from the settled tick up to another one."""
