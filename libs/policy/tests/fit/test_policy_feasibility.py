@@ -1,42 +1,24 @@
 """Whether stated nodes could hold a stated job at all."""
 
-import msgspec
+from collections.abc import Sequence
 
 from fairlead_contracts.base.quantities import MAX_QUANTITY
-from fairlead_contracts.messages.state import JobShape, JobState, NodeState, Phase
+from fairlead_contracts.messages.state import JobShape, JobState, NodeState
 from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.fit.words import in_words
+from fairlead_testkit.inputs.builders import a_job, a_node
 
 GPU = "nvidia.com/gpu"
 GI = 2**30
 
 
 def node(name: str, gpu: int = 8, **more: object) -> NodeState:
-    made = NodeState(
-        cluster="c",
-        epoch=1,
-        rev=1,
-        name=name,
-        allocatable={"cpu": 64_000, "memory": 1024 * GI, GPU: gpu * 1000, "pods": 110_000},
-    )
-    return msgspec.structs.replace(made, **more)
+    allocatable = {"cpu": 64_000, "memory": 1024 * GI, GPU: gpu * 1000, "pods": 110_000}
+    return a_node(name=name, allocatable=allocatable, **more)
 
 
-def job(demand: dict[str, int], **more: object) -> JobState:
-    made = JobState(
-        cluster="c",
-        epoch=1,
-        rev=1,
-        id="j",
-        uid="u",
-        scope="s",
-        queue="q",
-        demand=demand,
-        phase=Phase.WAITING,
-        submitted=0,
-        queue_time=0,
-    )
-    return msgspec.structs.replace(made, **more)
+def job(demand: dict[str, int], *, pods: int = 1, shapes: Sequence[JobShape] = ()) -> JobState:
+    return a_job(demand=demand, pods=pods, shapes=list(shapes))
 
 
 def said(asked: JobState, *nodes: NodeState) -> list[str]:

@@ -9,10 +9,11 @@ import pytest
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import DAY
 from fairlead_contracts.frontend.templates import JobTemplate
-from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Aging, Grant, Match, PolicyDocument, Pool, Tenant
 from fairlead_policy.rules.rulebook import Granted, Rulebook
+from fairlead_testkit.inputs.builders import a_job
 
 DOCUMENT = PolicyDocument(
     aging=Aging(entitlement_per_day=0.1, cap_days=0.5),
@@ -31,19 +32,7 @@ DOCUMENT = PolicyDocument(
 )
 BOOK = Rulebook(DOCUMENT, revision=7)
 
-JOB = JobState(
-    cluster="east",
-    epoch=1,
-    rev=1,
-    id="train",
-    uid="uid-1",
-    scope="vision",
-    queue="day",
-    demand={"gpu": 1000},
-    phase=Phase.WAITING,
-    submitted=0,
-    queue_time=0,
-)
+JOB = a_job("train", uid="uid-1", cluster="east", scope="vision", queue="day", demand={"gpu": 1000})
 
 
 def stated(**changed: object) -> JobState:

@@ -24,7 +24,7 @@ from fairlead_policy.hami.requests import vgpu_requests
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
-from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_node, a_pool, a_queue
+from fairlead_testkit.inputs.builders import NOW, a_card, a_document, a_job, a_node, a_pool, a_queue
 from fairlead_testkit.inputs.cases import cases
 
 GPU, MEMORY, PERCENT = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage"
@@ -32,15 +32,7 @@ DOCUMENT: PolicyDocument = msgspec.structs.replace(a_document(), fit=Fit(strateg
 
 
 def card(uuid: str, memory: int = 16384, used: int = 0) -> CardState:
-    return CardState(
-        uuid=uuid,
-        count=10,
-        memory=memory,
-        cores=100,
-        used_count=int(used > 0),
-        used_memory=used,
-        used_cores=0,
-    )
+    return a_card(uuid=uuid, memory=memory, used_count=int(used > 0), used_memory=used)
 
 
 def node(name: str, *cards: CardState, **more: object) -> NodeState:
