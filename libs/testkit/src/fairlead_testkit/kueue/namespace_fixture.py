@@ -35,8 +35,14 @@ class NamespaceFixture:
         self._made: list[str] = []
         self._queues: list[str] = []
         self._echo = f"{self.name}-echo"
-        """Namespace and ClusterQueue of what is admitted at once."""
+        """Namespace, ClusterQueue and LocalQueue of what is admitted at once."""
         self._echoes = 0
+        self._batch = f"{self._echo}-batch"
+        """ClusterQueue and LocalQueue of what is admitted by Kueue's batch alone."""
+        self._in_batch = ""
+        """The Workload that runs there."""
+        self._ended = False
+        """Whether something ended of which Kueue's batch may not have passed."""
 
     # --- what is there
 
@@ -155,6 +161,7 @@ class NamespaceFixture:
     def finish(self, tenant: str, name: str) -> None:
         """End a raw Workload that runs."""
         self._finish(self.namespaces[tenant], name)
+        self._ended = True
 
     def _finish(self, namespace: str, name: str) -> None:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -178,26 +185,51 @@ class NamespaceFixture:
         return True
 
     async def settled(self) -> None:
-        """Wait until Kueue has seen all that was written until now, and has put aside all that waits.
+        """Wait until Kueue has seen all that was written and ended until now, and has put aside all that waits.
 
         Each write of a Workload has it try that one once, and who is just being tried when quota comes free takes it,
         whatever its position is. It hears of Workloads in the order of their changes: once it has admitted one that was
         made last, it has seen the writes before.
+
+        A second after an end Kueue tries all that waits once more, one after the other: its batch. What comes free amid
+        that goes to whoever is tried next, too. So this waits until the batch of what ended last has passed.
         """
         if not self._echoes:
-            api = self.lab.api
-            api.apply(things.namespace(self._echo))
-            self._apply(things.cluster_queue(self._echo, {GPU: 1}, flavor=self.flavor))
-            api.apply(things.local_queue(QUEUE, self._echo, self._echo))
+            await self._make_echo_queues()
+        self._finish(self._echo, await self._echoed(self._echo, "True"))
+        if self._ended:
+            self._ended = False
+            behind = await self._echoed(self._batch, "False")
+            self._finish(self._echo, self._in_batch)
+            self._in_batch = await self._reserves(behind, "True")
+        await eventually(self._at_rest, 30, what="Kueue has tried all")
+
+    async def _make_echo_queues(self) -> None:
+        api = self.lab.api
+        api.apply(things.namespace(self._echo))
+        # No level is written where it might preempt: what waits there is woken by nobody.
+        unsafe = {"withinClusterQueue": "LowerPriority"}
+        for name, preemption in ((self._echo, None), (self._batch, unsafe)):
+            self._apply(things.cluster_queue(name, {GPU: 1}, flavor=self.flavor, preemption=preemption))
+            api.apply(things.local_queue(name, self._echo, name))
+        self._in_batch = await self._echoed(self._batch, "True")
+
+    async def _echoed(self, queue: str, status: str) -> str:
+        """Creates a Workload in one of the two queues, and waits until Kueue says whether it has quota; gives its name."""
         self._echoes += 1
         name = f"echo-{self._echoes}"
-        self.lab.api.create(things.workload(name, self._echo, QUEUE, {GPU: 1}))
+        self.lab.api.create(things.workload(name, self._echo, queue, {GPU: 1}))
+        return await self._reserves(name, status)
+
+    async def _reserves(self, name: str, status: str) -> str:
         path = f"{_KUEUE}/namespaces/{self._echo}/workloads/{name}"
-        await eventually(
-            lambda: things.condition(self.lab.api.get(path), "QuotaReserved"), 30, what="Kueue hears writes"
-        )
-        self._finish(self._echo, name)
-        await eventually(self._at_rest, 30, what="Kueue has tried all")
+
+        def said() -> bool:
+            found = self.lab.api.get(path).get("status", {}).get("conditions", [])
+            return any(one["type"] == "QuotaReserved" and one["status"] == status for one in found)
+
+        await eventually(said, 30, what=f"Kueue hears writes, and QuotaReserved of {name} is {status}")
+        return name
 
     def _at_rest(self) -> bool:
         """Whether Kueue rests, by its own count of what it is still to try, and tries."""
