@@ -57,7 +57,7 @@ class Order:
     def uids(self, tenants: Iterable[str] | None = None) -> list[str]:
         """The uids of `positions`, without the terms behind them."""
         view = self._view(tenants)
-        return view.uids(view.ranked())
+        return [job.uid for job in view.jobs_at(view.ranked())]
 
     def position(self, job: PositionedJob) -> Position | None:
         """The job's position; None where it does not wait."""

@@ -42,10 +42,6 @@ class TopLevelView:
         """The number of each job's top-level tenant."""
         return np.repeat(np.arange(len(self.jobs.counts)), self.jobs.counts)
 
-    def uids(self, rows: Ints) -> list[str]:
-        """The uids of rows."""
-        return [job.uid for job in self.jobs_at(rows)]
-
     def ranked(self) -> Ints:
         """The view's rows in order."""
         columns = self.jobs.columns

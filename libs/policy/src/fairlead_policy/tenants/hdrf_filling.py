@@ -27,7 +27,6 @@ from fairlead_policy.tenants.rescaling import (
     Dominant,
     ExactFraction,
     SiblingState,
-    parts_of,
 )
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
@@ -238,7 +237,7 @@ class Branch:
         past = facts.own_past(tenant)
         own = [counted_amount(past.get(name, 0)) for name in rules.resources]
         entitlements = [rules.entitlement_of(child) for child in rules.children[tenant]]
-        self.child_shares = ChildShares(entitlements, parts_of(own, rules), rules)
+        self.child_shares = ChildShares(entitlements, list(map(mul, own, rules.unit_shares)), rules)
         self._held: CountedHolding | None = None
         self._dominant: Dominant | None = None
         self._copied_children: set[int] = set()
@@ -364,7 +363,7 @@ class LiveTree:
     """A tree as it stands before any of its jobs starts. A value: a change of one tenant copies the nodes above it.
 
     Args:
-        top: its root.
+        top: its root; nobody changes what is below it.
         paths: the children that lead to each tenant with own jobs or nobody below it, from the top down.
         measure: the pool's measure.
         horizon: submit instants before it count as it; None where none is.
@@ -373,7 +372,7 @@ class LiveTree:
     def __init__(
         self, top: Member, paths: Mapping[str, Path], measure: ShareMeasure, horizon: Micros | None = None
     ) -> None:
-        self._top, self._paths = top, paths
+        self.top, self._paths = top, paths
         self._measure, self._horizon = measure, horizon
         self._keys = _Keys(measure, horizon)
 
@@ -386,7 +385,7 @@ class LiveTree:
 
     def with_tenants(self, tenants: Iterable[str], facts: Facts) -> "LiveTree | None":
         """The tree with these tenants as they are now; None where the tree itself may be another by it."""
-        top = self._top.copy()
+        top = self.top.copy()
         for tenant in sorted(tenants):
             path = self._paths.get(tenant)
             if path is None or tenant in self._measure.rules.children:
@@ -414,19 +413,14 @@ class LiveTree:
         """The tree with submit instants before the horizon counted as it."""
         if horizon == self._horizon:
             return self
-        other = LiveTree(self._top, self._paths, self._measure, horizon)
-        if isinstance(other._top, Branch):
-            other._top = other._top.aged(other._keys)
+        other = LiveTree(self.top, self._paths, self._measure, horizon)
+        if isinstance(other.top, Branch):
+            other.top = other.top.aged(other._keys)
         return other
-
-    @property
-    def top(self) -> Member:
-        """The tree's root: nobody changes what is below it."""
-        return self._top
 
     def filling(self) -> "HdrfFilling":
         """The tree's jobs, to be served from the first."""
-        return HdrfFilling(self._top, self._keys, self._horizon)
+        return HdrfFilling(self.top, self._keys, self._horizon)
 
 
 class _TreeBuilder:
@@ -462,14 +456,6 @@ class CachedTree(NamedTuple):
 
     tree: LiveTree
     since: frozenset[str]
-
-    def changed(self, tenants: Iterable[str]) -> "CachedTree":
-        """The cached tree, with these tenants noted as changed, too."""
-        return CachedTree(self.tree, self.since.union(tenants))
-
-    def updated(self, facts: Facts) -> LiveTree | None:
-        """The tree as it is now; None where it has to be built anew."""
-        return self.tree.with_tenants(self.since, facts)
 
 
 class HdrfFilling:

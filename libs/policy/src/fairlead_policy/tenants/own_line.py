@@ -145,11 +145,9 @@ class OwnLine:
         depth = window
         while True:
             numbers = self.head(depth).columns().queue
-            found = [np.flatnonzero(numbers == number)[:window] for number in waiting]
-            if all(
-                len(rows) == min(window, count) for rows, count in zip(found, waiting.values(), strict=True)
-            ):
-                return np.sort(np.concatenate(found))
+            found = first_of_queues(numbers, waiting, window)
+            if found is not None:
+                return found
             depth = _DEEPER * len(numbers)
 
     def _made_head(self, known: _KnownParts, cut: int) -> SortedJobs:
@@ -159,6 +157,20 @@ class OwnLine:
         head = head.without([job for job in known.gone.values() if own_key(job, rules) <= last], rules)
         come = [job for job in known.come.values() if own_key(job, rules) < last]
         return head.joined_by(sorted_jobs(come, self._measure), self._measure)
+
+
+def first_of_queues(numbers: Ints, waiting: Mapping[int, int], window: int) -> Ints | None:
+    """The rows of the first `window` jobs of each queue, ascending; None where some are not among these.
+
+    Args:
+        numbers: number of each job's queue.
+        waiting: number of jobs that wait in each of these queues.
+        window: the number of jobs.
+    """
+    found = [np.flatnonzero(numbers == number)[:window] for number in waiting]
+    if any(len(rows) < min(window, count) for rows, count in zip(found, waiting.values(), strict=True)):
+        return None
+    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
 def _alone(jobs: SortedJobs, measure: ShareMeasure) -> _KnownParts:

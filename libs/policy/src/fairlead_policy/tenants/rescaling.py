@@ -46,14 +46,6 @@ from fairlead_policy.tenants.merging import JobTable, ScoredNode, SequencePrefix
 _OWN = -1
 """Number of the node itself among its children."""
 
-type ScaledDemand = list[Fraction]
-"""Parts of the pool that are held, each times its resource's weight, by resource of the pool."""
-
-
-def parts_of(total: Sequence[int], rules: PoolRules) -> ScaledDemand:
-    """The parts of the pool that use comes to, by resource of the pool."""
-    return [amount * unit for amount, unit in zip(total, rules.unit_shares, strict=True)]
-
 
 class ExactFraction:
     """A fraction that is compared and nothing else."""
@@ -123,11 +115,11 @@ class ChildShares:
 
     Args:
         entitlements: the children's entitlements, by number.
-        past: past use of the node itself.
+        past: past use of the node itself, in parts of the pool by resource.
         rules: the pool's rules.
     """
 
-    def __init__(self, entitlements: Sequence[Fraction], past: ScaledDemand, rules: PoolRules) -> None:
+    def __init__(self, entitlements: Sequence[Fraction], past: Sequence[Fraction], rules: PoolRules) -> None:
         self._entitlements = entitlements
         self._entitled = ceil(sum(entitlements))
         self._rules = rules

@@ -20,6 +20,7 @@ from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.hdrf_filling import CachedTree, HdrfFilling, LiveTree
 from fairlead_policy.tenants.hdrf_sequences import served_prefixes, whole_sequences
 from fairlead_policy.tenants.merging import JobTable, ScoredNode, SequencePrefix, leaf_prefix, merge
+from fairlead_policy.tenants.own_line import first_of_queues
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder, cause_of
 from fairlead_policy.tenants.tenant_queue import TenantQueue
@@ -79,7 +80,9 @@ class TenantTree:
             found[tenant_queue.tenant] = tenant_queue
             if tenant_queue.idle:
                 del found[tenant_queue.tenant]
-        cached_tree = None if self._cached_tree is None else self._cached_tree.changed(names)
+        cached_tree = self._cached_tree
+        if cached_tree is not None:
+            cached_tree = CachedTree(cached_tree.tree, cached_tree.since | names)
         kept = {name: amounts for name, amounts in remembered.items() if amounts}
         moved = {one for name in names for one in self.rules.way_up(name)}
         standings = {name: share for name, share in self._standings.items() if name not in moved}
@@ -265,7 +268,8 @@ class TenantTree:
 
     def _live_tree(self, horizon: Micros | None) -> LiveTree:
         """The tree before any of its jobs starts (H-DRF)."""
-        tree = None if self._cached_tree is None else self._cached_tree.updated(self)
+        known = self._cached_tree
+        tree = None if known is None else known.tree.with_tenants(known.since, self)
         tree = LiveTree.of(self.top, self._measure, self) if tree is None else tree
         tree = tree.at(horizon)
         self._cached_tree = CachedTree(tree, frozenset())
@@ -284,16 +288,11 @@ class TenantTree:
         self, sequence: ServiceOrder, window: int, tenants: Collection[str] | None
     ) -> Ints | None:
         """The indexes of each queue's first jobs, ascending; None where the sequence is too short."""
-        waiting = self._waiting(tenants)
+        number = self._measure.queues.number
+        waiting = {number(queue): count for queue, count in self._waiting(tenants).items()}
         among = self.indexes(sequence, tenants)
-        numbers = sequence.queues[among]
-        found = []
-        for queue, count in waiting.items():
-            first = among[np.flatnonzero(numbers == self._measure.queues.number(queue))[:window]]
-            if len(first) < min(window, count):
-                return None
-            found.append(first)
-        return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
+        found = first_of_queues(sequence.queues[among], waiting, window)
+        return None if found is None else among[found]
 
     def _waiting(self, tenants: Collection[str] | None) -> Counter[JobQueue]:
         """The number of waiting jobs of these tenants, or of all, in each queue."""
