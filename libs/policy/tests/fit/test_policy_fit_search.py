@@ -260,13 +260,6 @@ def test_too_many_asks_for_a_search_are_left_open() -> None:
     assert budget.spent
 
 
-def test_pods_of_two_containers_on_cards() -> None:
-    shape = PodShape(count=9, vgpus=(VgpuRequest(count=1, memory=6), VgpuRequest(count=1, memory=4)))
-    cards = [a_card(uuid=f"GPU-{number}", count=9, memory=12) for number in range(2)]
-    # Both containers by themselves would fit four times; as pods they fit twice: 6 + 4 and 6 + 4, or 6 + 6 and 4 + 4.
-    assert pods_on_cards(cards, shape, 9, Budget(1000)) == 2
-
-
 def test_as_many_pods_of_two_containers_fit_as_by_every_way_to_start_them() -> None:
     for seed in range(cases()):
         rng = Random(seed)

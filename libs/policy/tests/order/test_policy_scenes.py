@@ -340,38 +340,6 @@ def test_time_alone_changes_nothing_before_the_instant_foretold(seed: int, kind:
         assert order.at(then).uids() == before
 
 
-@given(seeds, seeds)
-@settings(max_examples=cases())
-def test_step_by_step_is_as_from_scratch(one: int, other: int) -> None:
-    """An order that goes from one scene's facts to another's, looked at on the way, is as one made anew."""
-    first, second = tree(one, 5), tree(other, 5)
-    order = pool(first)
-    order.at(first.now).positions()[:]
-    order.at(first.now).queue_heads(2)
-    order.set_rules(second.rules)
-    for uid, *_ in first.running:
-        order.forget(uid)
-    for job in first.waiting:
-        order.forget(job.uid)
-        order.at(second.now).queue_heads(1)
-    for tenant in first.past:
-        order.remember(tenant, {})
-    for job in second.waiting:
-        order.wait(job)
-        order.at(second.now).uids()
-        order.snapshot.standings()
-    for uid, tenant, demand in second.running:
-        order.run(uid, tenant, demand)
-        order.at(second.now).next_flip(window=2)
-        order.snapshot.standings()
-    for tenant, past in second.past.items():
-        order.remember(tenant, past)
-    fresh = pool(second)
-    assert to_bytes(order.at(second.now).positions()[:]) == to_bytes(fresh.at(second.now).positions()[:])
-    assert order.snapshot.standings() == fresh.snapshot.standings()
-    assert order.at(second.now).next_flip() == fresh.at(second.now).next_flip()
-
-
 @given(rngs)
 @settings(max_examples=cases())
 def test_heads_are_looked_for_as_deep_as_must_be(rng: random.Random) -> None:

@@ -123,12 +123,9 @@ def test_where_it_is_settled_who_counts_and_how_often_somebody_looks_change_noth
     assert {tenant: past.of(tenant) for tenant in "ab"} == {tenant: never.of(tenant) for tenant in "ab"}
 
 
-@given(histories(), st.randoms(use_true_random=False))
+@given(histories())
 @settings(max_examples=cases())
-def test_only_those_are_told_whose_past_use_is_another(
-    history: tuple[Decay, list[PastRun], int], dice: object
-) -> None:
-    del dice
+def test_only_those_are_told_whose_past_use_is_another(history: tuple[Decay, list[PastRun], int]) -> None:
     decay, runs, last = history
     past, heard = told(decay, ()), dict[str, dict[str, int]]()
     for tick in range(1, last + 1):
