@@ -17,7 +17,7 @@ from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.cards import CardBook, CardHolding
 from fairlead_watcher.objects.quota import CohortFacts, Forest, QueueFacts
-from fairlead_watcher.objects.shape_verdicts import FlavorVerdict, ShapeVerdicts, WorkloadShape
+from fairlead_watcher.objects.shape_verdicts import FlavorVerdict, ShapeCounts, ShapeVerdicts, WorkloadShape
 from fairlead_watcher.objects.workload_context import (
     LEVER,
     ClassKind,
@@ -48,7 +48,7 @@ class ClusterView:
         self._workloads: dict[Key, Known] = {}
         self._queues: dict[str, QueueFacts] = {}
         self._cohorts: dict[str, CohortFacts] = {}
-        self._around = LookupTables(workloads=self._workloads, verdicts=ShapeVerdicts())
+        self._around = LookupTables(workloads=self._workloads, verdicts=ShapeVerdicts(), counts=ShapeCounts())
         self._noting = WorkloadContext(self._around)
         self._cards = CardBook()
         self._looked_up: dict[Key, frozenset[Dependency]] = {}
@@ -186,15 +186,26 @@ class ClusterView:
     # --- inside
 
     def _take_verdicts(self, keys: Iterable[Key]) -> None:
-        for shape in self._around.verdicts.take({key: self._verdict(key) for key in keys}):
+        verdicts: dict[Key, tuple[WorkloadShape, FlavorVerdict] | None] = {}
+        counts: dict[Key, tuple[WorkloadShape, Mapping[str, int]] | None] = {}
+        for key in keys:
+            verdicts[key] = counts[key] = None
+            facts = self._workloads.get(key)
+            shape = self._shape(key.namespace, facts) if isinstance(facts, WorkloadFacts) else None
+            if isinstance(facts, WorkloadFacts) and shape is not None:
+                verdicts[key] = (shape, facts.verdict) if facts.verdict is not None else None
+                counts[key] = (shape, facts.demand) if facts.counted_otherwise else None
+        for shape in (*self._around.verdicts.take(verdicts), *self._around.counts.take(counts)):
             self._retranslate_readers(Dependency("shape", "", shape))
 
-    def _verdict(self, key: Key) -> tuple[WorkloadShape, FlavorVerdict] | None:
-        facts = self._workloads.get(key)
-        if not isinstance(facts, WorkloadFacts) or facts.verdict is None:
+    def _shape(self, namespace: str, facts: WorkloadFacts) -> WorkloadShape | None:
+        """The shape for which holds what Kueue said of a Workload; None where it said nothing, or leads nowhere."""
+        if facts.verdict is None and not facts.counted_otherwise:
             return None
-        leads_to = self._around.local_queues.get(Key(key.namespace, facts.local_queue))
-        return None if leads_to is None else (WorkloadShape(leads_to.queue, facts.equivalence), facts.verdict)
+        if facts.run is not None and facts.run.queue:
+            return WorkloadShape(facts.run.queue, facts.equivalence)
+        leads_to = self._around.local_queues.get(Key(namespace, facts.local_queue))
+        return None if leads_to is None else WorkloadShape(leads_to.queue, facts.equivalence)
 
     def _translate(self, key: Key, now: Micros) -> None:
         facts = self._workloads.get(key)

@@ -80,6 +80,21 @@ def is_counted(workload: Workload) -> bool:
     return workload.status.admission is not None or bool(workload.status.resource_requests)
 
 
+def counted_otherwise(workload: Workload, demand: Demand) -> bool:
+    """Whether Kueue has said that it counts other resources of all pods than they ask for: some left out, or in place of others."""
+    if not is_counted(workload) or workload.status.reclaimable_pods:
+        return False
+    pod_sets = workload.spec.pod_sets or ()
+    if any(one.min_count is not None for one in pod_sets):
+        return False  # it may hold fewer pods than others of its shape will
+    asked = set[str]()
+    for one in pod_sets:
+        spec = one.template.spec
+        for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+            asked.update(container.resources.requests or (), container.resources.limits or ())
+    return not asked <= demand.keys() | {_PODS}
+
+
 def workload_charges(workload: Workload) -> dict[str, Demand]:
     """The quota that the Workload holds, by flavor; nothing where it was not admitted, or its flavors are not told.
 

@@ -11,7 +11,7 @@ from fairlead_kube.kinds.workloads import PriorityClass
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.quota import Forest, QueueFacts
 from fairlead_watcher.objects.refused_flavors import RefusedFlavors
-from fairlead_watcher.objects.shape_verdicts import ShapeVerdicts, WorkloadShape
+from fairlead_watcher.objects.shape_verdicts import ShapeCounts, ShapeVerdicts, WorkloadShape
 from fairlead_watcher.objects.workload_facts import Known, OwnerFacts, WorkloadFacts
 
 type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
@@ -108,6 +108,7 @@ class LookupTables(msgspec.Struct, kw_only=True):
     """Labels of namespaces, by the namespace's name."""
     workloads: Mapping[Key, Known] = {}
     verdicts: ShapeVerdicts
+    counts: ShapeCounts
     reads_boosts: bool = True
 
 
@@ -161,6 +162,11 @@ class WorkloadContext:
         """The flavors that Kueue says refuse Workloads of a shape whatever quota is free."""
         self._looked_up.add(Dependency("shape", "", shape))
         return self._known.verdicts.refused(shape)
+
+    def counted(self, shape: WorkloadShape) -> Mapping[str, int] | None:
+        """The demand that Kueue counts of Workloads of a shape, where that is of other resources than they ask for."""
+        self._looked_up.add(Dependency("shape", "", shape))
+        return self._known.counts.of(shape)
 
     def reads_boosts(self) -> bool:
         """Whether Kueue reads boosts at all."""

@@ -12,7 +12,13 @@ from fairlead_bus.facts.event_diff import LastEviction, RunEnd
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.state import Fault, JobShape, Outcome
-from fairlead_kube.kinds.demand import is_counted, pod_count, workload_charges, workload_demand
+from fairlead_kube.kinds.demand import (
+    counted_otherwise,
+    is_counted,
+    pod_count,
+    workload_charges,
+    workload_demand,
+)
 from fairlead_kube.kinds.objects import Condition, ObjectMeta, PartialObject, instant
 from fairlead_kube.kinds.quantities import int32
 from fairlead_kube.kinds.queues import MOST_COVERED
@@ -123,14 +129,16 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     shapes: list[JobShape] = []
     """The demand of each kind of its pods while it waits; once it holds quota, of cards alone; see `shapes_of`."""
     equivalence: str = ""
-    """The digest of the Workload's shape, while it waits; see `equivalence`."""
+    """The digest of the Workload's shape, while it waits or tells of what is counted of it; see `equivalence`."""
+    counted: bool = False
+    """Whether Kueue has said what it counts of the Workload."""
+    counted_otherwise: bool = False
+    """Whether that is other resources than its pods ask for: Kueue was told to leave some out, or to count others."""
     unreadable: Fault | None = None
     """The fault for which the demand cannot be read; None where it can."""
     too_many: int = 0
     """The number of resources that it asks for, where those are more than any queue has quota of; none of them is kept.
     A statement of all of them could be larger than NATS takes."""
-    too_many_counted: bool = False
-    """Whether Kueue has said that it counts so many: it may be told to leave resources out."""
     run_limit: Micros | None = None
     """The time that is left of its run limit."""
     run: QuotaHold | None = None
@@ -162,10 +170,9 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
     end = _end(workload)
     if end is not None and end.at < ended_after:
         return end
-    metadata, spec = workload.metadata, workload.spec
-    reference = spec.class_ref
-    demand = _demand(workload)
-    eviction = _eviction(workload)
+    metadata, spec, reference = workload.metadata, workload.spec, workload.spec.class_ref
+    demand, eviction = _demand(workload), _eviction(workload)
+    otherwise = counted_otherwise(workload, demand.amounts)
     # Kueue gives the quota of what it deactivated away at once; of a Workload without a job nobody clears its reservation.
     run = _run(workload) if workload.active or eviction is None else None
     return WorkloadFacts(
@@ -193,10 +200,11 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         replaces="" if run or end else (metadata.annotation(REPLACES) or "").rpartition("/")[2],
         pods=pod_count(workload),
         shapes=_shapes(workload, demand.amounts, holds=run is not None, ended=end is not None),
-        equivalence="" if run or end else equivalence(workload),
+        equivalence=equivalence(workload) if otherwise or not (run or end) else "",
+        counted=is_counted(workload),
+        counted_otherwise=otherwise,
         unreadable=demand.unreadable,
         too_many=demand.too_many,
-        too_many_counted=bool(demand.too_many) and is_counted(workload),
         run_limit=_run_limit(workload),
         run=run,
         put_back=_is_false(workload.condition("Requeued")),

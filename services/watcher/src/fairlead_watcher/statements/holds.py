@@ -18,6 +18,7 @@ DEMAND_FIELD = "spec.podSets"
 _DEACTIVATED = {
     "DeactivatedDueToMaximumExecutionTimeExceeded": "it ran for longer than its limit",
     "DeactivatedDueToRequeuingLimitExceeded": "it was put back more often than Kueue allows",
+    "DeactivatedDueToAdmissionCheck": "an admission check rejected it",
 }
 """Sentences by Kueue's reason for an eviction."""
 
@@ -40,7 +41,7 @@ def hold_on(
     queue = around.queue(local_queue.queue) if local_queue is not None else None
     return (
         _own_hold(facts)
-        or _too_many_hold(facts.too_many, counted=facts.too_many_counted)
+        or _too_many_hold(facts.too_many, counted=facts.counted)
         or _queue_hold(facts, local_queue, queue)
         or (_selector_hold(facts, queue, around) if queue is not None else None)
         or _eviction_hold(facts, now)

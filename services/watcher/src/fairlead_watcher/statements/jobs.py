@@ -7,7 +7,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, CARRIES, SUBMISSION, TRACEPARENT
-from fairlead_contracts.messages.state import Fault, JobState, Phase
+from fairlead_contracts.messages.state import Fault, JobShape, JobState, Phase
 from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.objects.class_request import AnnotationSource, ClassRequest, class_request_in
 from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merged
@@ -39,7 +39,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
     """The job that a Workload is."""
     queue = _queue(facts, around)
     view = around.queue(queue) if queue else None
-    facts = _beside_replaced(facts, queue, around)
+    facts = _beside_replaced(_as_counted(facts, view, around), queue, around)
     demand = _demand(facts, view)
     hold = None if facts.run or facts.end else hold_on(facts, demand, around, now)
     words, class_request = _words(facts, around)
@@ -60,7 +60,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         base=facts.base,
         pods=facts.pods,
         shapes=tuple(facts.shapes),
-        equivalence=facts.equivalence,
+        equivalence="" if facts.run or facts.end else facts.equivalence,
         requested_class=class_request.requested_class or _class_name(facts),
         priority_override=class_request.priority_override,
         local_queue=facts.local_queue or None,
@@ -116,6 +116,28 @@ def _beside_replaced(facts: WorkloadFacts, queue: str, around: WorkloadContext) 
     demand = {name: max(0, amount - replaced.demand.get(name, 0)) for name, amount in facts.demand.items()}
     pods = max(1, facts.pods - replaced.pods)
     return msgspec.structs.replace(facts, demand=demand, pods=pods, shapes=[])
+
+
+def _as_counted(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> WorkloadFacts:
+    """The Workload; where it asks for what its queue has no quota of, with what Kueue counts of others of its shape.
+
+    Kueue may be told to leave resources out or to count others in their place, and says so of the first of a shape alone.
+    """
+    if facts.counted or facts.end or queue is None or facts.demand.keys() <= queue.most.keys():
+        return facts
+    counted = around.counted(WorkloadShape(queue.name, facts.equivalence))
+    if counted is None:
+        return facts
+    shapes = facts.shapes or [_alike(facts)]  # its pods ask nodes for all of it
+    return msgspec.structs.replace(facts, demand=dict(counted), shapes=shapes)
+
+
+def _alike(facts: WorkloadFacts) -> JobShape:
+    """The shape of pods that are all alike."""
+    pods = max(1, facts.pods)
+    return JobShape(
+        name=PODS, pods=pods, demand={name: amount // pods for name, amount in facts.demand.items()}
+    )
 
 
 def _demand(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, int]:
