@@ -158,13 +158,8 @@ def first_to_pass(
     position: Position, behind: Iterable[Position], rules: PoolRules, now: Micros
 ) -> tuple[Micros, Position] | None:
     """The first instant at which time brings a job from behind past this one, and that job; None if none."""
-    found = [
-        (at, number, one) for number, one in enumerate(behind) if (at := passes_at(one, position, rules, now))
-    ]
-    if not found:
-        return None
-    at, _, one = min(found, key=lambda part: part[:2])
-    return at, one
+    found = [(at, one) for one in behind if (at := passes_at(one, position, rules, now))]
+    return min(found, key=lambda part: part[0], default=None)
 
 
 def _largest_asked(demand: Mapping[str, int], rules: PoolRules) -> str:

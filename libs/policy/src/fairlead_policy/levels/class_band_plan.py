@@ -73,7 +73,10 @@ def plan_class_bands(
         reserved: whether starts are promised there.
         plan: `plan_levels`, or what remembers it.
     """
-    sealed = _is_sealed(able, reserved=reserved)
+    # Sealed, the window stands above the default level as a whole, whatever the ties: whoever comes, or is let go, comes
+    # behind it. A promise needs that, and so does an order among jobs of which nobody can tell who stands first at equal
+    # levels. Held jobs lose the levels that they got while they waited.
+    sealed = reserved or any(one.ties is TieRule.CHANCE for one in able)
     parts: list[ClassBandChanges] = []
     kept = dropped = 0
     for class_band in class_bands:
@@ -97,15 +100,6 @@ def plan_class_bands(
             )
         )
     return ClassBandPlan(changes=in_safe_order(parts), kept=kept, dropped=dropped)
-
-
-def _is_sealed(able: Iterable[Capabilities], *, reserved: bool) -> bool:
-    """Whether the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
-
-    So does who is let go: held jobs lose the levels that they got while they waited. A promise needs that, and so does an
-    order among jobs of which nobody can tell who stands first at equal levels.
-    """
-    return reserved or any(one.ties is TieRule.CHANCE for one in able)
 
 
 def _settled(job: LabelledJob, class_band: ClassBand) -> LabelledJob:

@@ -17,7 +17,7 @@ from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQue
 from fairlead_policy.levels.class_band_plan import plan_class_bands
 from fairlead_policy.levels.class_bands import ClassBand, class_bands_by
 from fairlead_policy.levels.plan import Band, LabelledJob
-from fairlead_policy.levels.ties import Tie, tie_of, tied_within
+from fairlead_policy.levels.ties import tie_of, tied_within
 from fairlead_policy.levels.window import Candidate, WindowSize, take_window
 from fairlead_policy.levels.withholding import why_crossed, why_preempting
 from fairlead_policy.snapshot.ordering import OrderedPool
@@ -131,70 +131,49 @@ def plan_snapshot_levels(
         inside = {job.uid for job in heads}
         behind = [job for job in able if job.uid not in inside]
         behind += [job for job in ordered if job.uid in last]
-        ties = _PaperTies(how.able)
-        queued = _OnPaper(heads, behind, levels, ties)
+        queued = _OnPaper(heads, behind, levels, how.able)
         plan = plan_class_bands(how.class_bands, queued, how.able.values(), reserved=reserved)
         writes += [(change.uid, change.level) for change in plan.changes]
         dropped += plan.dropped
     return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped, withheld=withheld)
 
 
-class _PaperTies:
-    """The rule by which one frontend compares jobs of one level: as its queues say, else as the jobs do."""
-
-    def __init__(self, able: Mapping[str, Capabilities]) -> None:
-        self._able = able
-
-    def labelled(self, job: SnapshotJob) -> LabelledJob:
-        """The job as a plan takes it."""
-        within = tied_within(self._of(job), job.queue)
-        return LabelledJob(uid=job.uid, level=job.level, tie=self.tie(job), queue=within)
-
-    def stands(self, job: SnapshotJob) -> tuple[int, Tie]:
-        """The job's position in the frontend: the highest level first, then by its tie."""
-        return -job.level, self.tie(job)
-
-    def tie(self, job: SnapshotJob) -> Tie:
-        """The tie that is compared between equal levels."""
-        return tie_of(self._of(job).ties, job.queue_time, name=job.id, uid=job.uid)
-
-    def _of(self, job: SnapshotJob) -> Capabilities:
-        return self._able.get(job.queue) or job.able
-
-
 class _OnPaper:
-    """The jobs of one frontend as a snapshot lists them, all of them: everything is written at once."""
+    """The jobs of one frontend as a snapshot lists them, all of them: everything is written at once.
+
+    It compares jobs of one level as their queues say, else as the jobs do.
+    """
 
     def __init__(
         self,
         heads: Sequence[SnapshotJob],
         behind: Sequence[SnapshotJob],
         levels: Mapping[str, int],
-        ties: _PaperTies,
+        able: Mapping[str, Capabilities],
     ) -> None:
         self._heads = heads
         self._behind = behind
         self._levels = levels
-        self._ties = ties
+        self._able = able
 
     def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
         """See `FrontendQueue`."""
-        return (self._ties.labelled(job) for job in self._heads if class_band.takes(job.job_class))
+        return (self._labelled(job) for job in self._heads if class_band.takes(job.job_class))
 
     def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
         """See `FrontendQueue`."""
         del most
         able = (job for job in self._behind if not job.flavorless)
-        return (self._ties.labelled(job) for job in able if class_band.takes(job.job_class))
+        return (self._labelled(job) for job in able if class_band.takes(job.job_class))
 
     def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
         """See `FrontendQueue`."""
         found = (
-            job
+            self._labelled(job)
             for job in self._behind
             if class_band.takes(job.job_class) and class_band.out_of_band(job.level)
         )
-        return (job.uid for job in sorted(found, key=self._ties.stands))
+        return (job.uid for job in sorted(found, key=lambda job: (-job.level, job.tie)))
 
     def lifted_held(self, class_band: ClassBand) -> Iterator[str]:
         """See `FrontendQueue`. Paper knows no held jobs."""
@@ -204,6 +183,11 @@ class _OnPaper:
     def level_of(self, uid: str) -> int:
         """See `FrontendQueue`."""
         return self._levels[uid]
+
+    def _labelled(self, job: SnapshotJob) -> LabelledJob:
+        able = self._able.get(job.queue) or job.able
+        tie = tie_of(able.ties, job.queue_time, name=job.id, uid=job.uid)
+        return LabelledJob(uid=job.uid, level=job.level, tie=tie, queue=tied_within(able, job.queue))
 
 
 def window_of(ordered: Sequence[SnapshotJob], size: int, apart: Collection[str] = ()) -> list[SnapshotJob]:

@@ -379,9 +379,27 @@ class LiveTree:
     @classmethod
     def of(cls, top: str, measure: ShareMeasure, facts: Facts) -> "LiveTree":
         """A whole tree."""
-        builder = _TreeBuilder(measure, facts)
-        root = builder.build(top, (), [])
-        return cls(root, builder.paths, measure)
+        keys, paths = _Keys(measure, None), dict[str, Path]()
+
+        def built(tenant: str, path: Path, above: Sequence[Branch]) -> Member:
+            tenant_queue = facts.tenant_queues.get(tenant)
+            below = measure.rules.children.get(tenant, ())
+            if not below or (tenant_queue is not None and len(tenant_queue)):
+                leaf = Leaf(tenant, facts, measure, len(paths))
+                paths[tenant] = path
+                for branch in above:
+                    branch.add_use(leaf.use, 1)
+                return leaf
+            found = Branch(tenant, facts, measure)
+            for branch in (*above, found):
+                branch.add_use(facts.own_past(tenant), 1)
+                branch.add_use({} if tenant_queue is None else tenant_queue.counted_use, 1)
+            for number, child in enumerate(below):
+                found.children.append(built(child, (*path, number), (*above, found)))
+                found.update_child(number, keys)
+            return found
+
+        return cls(built(top, (), ()), paths, measure)
 
     def with_tenants(self, tenants: Iterable[str], facts: Facts) -> "LiveTree | None":
         """The tree with these tenants as they are now; None where the tree itself may be another by it."""
@@ -421,34 +439,6 @@ class LiveTree:
     def filling(self) -> "HdrfFilling":
         """The tree's jobs, to be served from the first."""
         return HdrfFilling(self.top, self._keys, self._horizon)
-
-
-class _TreeBuilder:
-    """Makes the nodes of a tree."""
-
-    def __init__(self, measure: ShareMeasure, facts: Facts) -> None:
-        self.paths: dict[str, Path] = {}
-        self._measure, self._facts = measure, facts
-        self._keys = _Keys(measure, None)
-
-    def build(self, tenant: str, path: Path, above: Sequence[Branch]) -> Member:
-        """The node of a tenant, with all below it."""
-        tenant_queue = self._facts.tenant_queues.get(tenant)
-        below = self._measure.rules.children.get(tenant, ())
-        if not below or (tenant_queue is not None and len(tenant_queue)):
-            leaf = Leaf(tenant, self._facts, self._measure, len(self.paths))
-            self.paths[tenant] = path
-            for branch in above:
-                branch.add_use(leaf.use, 1)
-            return leaf
-        found = Branch(tenant, self._facts, self._measure)
-        for branch in (*above, found):
-            branch.add_use(self._facts.own_past(tenant), 1)
-            branch.add_use({} if tenant_queue is None else tenant_queue.counted_use, 1)
-        for number, child in enumerate(below):
-            found.children.append(self.build(child, (*path, number), (*above, found)))
-            found.update_child(number, self._keys)
-        return found
 
 
 class CachedTree(NamedTuple):
