@@ -255,7 +255,8 @@ def test_what_kueue_deactivated_runs_no_more_although_nobody_clears_its_reservat
     ("queue", "why"),
     [
         ({"stopped": True}, "on hold"),
-        ({"active": False}, "not active"),
+        ({"active": False}, "is not active"),
+        ({"active": False, "why_inactive": "lacks a flavor"}, "is not active: lacks a flavor"),
         ({"name": "another"}, "does not exist"),
     ],
 )

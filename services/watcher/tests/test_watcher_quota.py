@@ -293,6 +293,27 @@ def test_the_objects_of_kueue_are_stated() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "why"),
+    [
+        (
+            "False",
+            "Can't admit new workloads: references missing AdmissionCheck(s): a, references missing ResourceFlavor(s): b.",
+            "references missing AdmissionCheck(s): a, references missing ResourceFlavor(s): b",
+        ),
+        ("False", "Can't admit new workloads; clusterQueue is terminating", "clusterQueue is terminating"),
+        ("False", "Can't admit new workloads.", ""),
+        # Kueue says so where the queue's Cohort is above itself.
+        ("False", "Can admit new workloads", ""),
+        ("True", "Can admit new workloads", ""),
+    ],
+)
+def test_why_a_queue_admits_nothing_is_kueues_word(status: str, message: str, why: str) -> None:
+    active = {"type": "Active", "status": status, "message": message}
+    item = things.cluster_queue("a", {"cpu": 1}, flavor="f") | {"status": {"conditions": [active]}}
+    assert queue_facts(msgspec.convert(item, ClusterQueue)).why_inactive == why
+
+
 def test_a_pool_tells_its_flavors_where_several_give_one_resource() -> None:
     cards = {QuotaKey(name, "gpu"): Quota(nominal=4) for name in ("a100", "h100")}
     plain = {QuotaKey("a100", "gpu"): Quota(nominal=2), QuotaKey("any", "cpu"): Quota(nominal=9)}

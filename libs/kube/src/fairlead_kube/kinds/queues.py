@@ -119,6 +119,10 @@ class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
         return self.stop_policy not in (None, "None")
 
 
+_ACTIVE, _INACTIVE = "Can admit new workloads", "Can't admit new workloads"
+"""Kueue's message on a queue, and the beginning of the other one (`inactiveReason`, pkg/cache/scheduler/clusterqueue.go)."""
+
+
 class ClusterQueueStatus(KubeStruct, frozen=True, kw_only=True):
     """Status that Kueue writes about once a second; a cross-check, not a source."""
 
@@ -137,6 +141,13 @@ class ClusterQueue(KubeStruct, frozen=True, kw_only=True):
     def active(self) -> bool:
         """Whether Kueue says that it can admit."""
         return holds(self.status.conditions, "Active")
+
+    @property
+    def why_inactive(self) -> str:
+        """Kueue's reason for which it cannot admit; empty where it can, or Kueue gives none, as for a Cohort that is above itself."""
+        said = (one.message for one in self.status.conditions or () if one.type == "Active")
+        reason = next(said, _ACTIVE)
+        return "" if self.active or reason == _ACTIVE else reason.removeprefix(_INACTIVE).strip(":;. ")
 
 
 class CohortSpec(KubeStruct, frozen=True, kw_only=True):

@@ -38,6 +38,8 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
 type Quotas = dict[QuotaKey, Quota]
 
 _NONE = Quota(nominal=0)
+_LONGEST_WHY = 256
+"""Characters of Kueue's reason that are told: each of the queue's jobs is stated with it."""
 
 
 class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +53,8 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str = ""
     active: bool = True
     """Whether Kueue says that the queue can admit."""
+    why_inactive: str = ""
+    """Kueue's reason for which it cannot, where it gives one."""
     stopped: bool = False
     """Whether somebody stopped the queue."""
     selector: LabelSelector | None = LabelSelector()
@@ -80,6 +84,7 @@ def queue_facts(queue: ClusterQueue) -> QueueFacts:
         preemption=spec.preemption.settings(),
         strategy=spec.queueing_strategy,
         active=queue.active,
+        why_inactive=queue.why_inactive[:_LONGEST_WHY],
         stopped=spec.stopped,
         selector=spec.namespace_selector,
         usage_first=scope is not None and scope.admission_mode == USAGE_FIRST,

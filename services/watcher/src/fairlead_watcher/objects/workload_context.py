@@ -44,6 +44,7 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     active: bool
+    why_inactive: str = ""
     stopped: bool
     most: dict[str, int]
     """The most that it can ever have, by resource that it covers, all flavors together."""
@@ -87,6 +88,7 @@ def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
     return QueueView(
         name=queue.name,
         active=queue.active,
+        why_inactive=queue.why_inactive,
         stopped=queue.stopped,
         most=most,
         flavored=forest.pool_of(queue) in forest.flavored,

@@ -117,7 +117,8 @@ def _queue_hold(
     if queue.stopped:
         return Hold(why=f"ClusterQueue {queue.name} is on hold (its stopPolicy)")
     if not queue.active:
-        return Hold(why=f"ClusterQueue {queue.name} is not active")
+        because = f": {queue.why_inactive}" if queue.why_inactive else ""
+        return Hold(why=f"ClusterQueue {queue.name} is not active{because}")
     return None
 
 

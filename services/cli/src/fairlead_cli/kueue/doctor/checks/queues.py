@@ -211,11 +211,11 @@ def _activity(survey: Survey) -> Iterator[Finding]:
                 mend=_patch(queue, '{"stopPolicy":"None"}'),
             )
         elif not queue.active:
-            active = next((one for one in queue.status.conditions or () if one.type == "Active"), None)
             yield warning(
                 "queue-inactive",
                 _subject(queue),
-                active.message if active else "Kueue has not said yet that it is active",
+                queue.why_inactive
+                or "Kueue does not say why: it did not look at it yet, or a Cohort is above itself",
                 why="it admits nothing, so its jobs have no position in the order",
                 mend=f"kubectl describe clusterqueue {queue.metadata.name}",
             )
