@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(420
 
 HOLDS = "holds"
 SCORER = "fairlead-scorer"
-LONG = 10
-"""Seconds that a job runs which is to be stopped before its end, also where the machine is busy."""
+LONG = 3600
+"""Seconds that a job would run which the test stops, and later ends."""
 TEMPLATE = {"image": "busybox", "annotations": {RUN_SECONDS: "1"}}
 OF_KUBECTL = frozenset({"submit", "observed", "admitted", "started", "ended"})
 SENT_BY = {
@@ -116,6 +116,8 @@ async def test_a_kill_of_each_service_and_a_restart_of_the_job_leave_one_story(
                     if of_scorer:
                         await eventually(fixture.waiting, 60, what="a job waits for the scorer")
                     await service.start().ready()
+                    if service.service == "watcher":
+                        await ends(fixture, again)
             traces = await traces_of(bus, KUBE_CLUSTER, [*jobs, again], within=240)
             for job in jobs:
                 found = await whole_trace(jaeger, traces[job], STAGES - {"level", "scored"})
@@ -159,6 +161,16 @@ async def put_back(lab: KubeLab, fixture: NamespaceFixture, name: str) -> None:
     lab.api.patch(path, {"spec": {"active": False}})
     await eventually(lambda: name in fixture.waiting(), 60, what="the job is stopped before it has ended")
     lab.api.patch(path, {"spec": {"active": True}})
+
+
+async def ends(fixture: NamespaceFixture, name: str) -> None:
+    """The job ends well, once it runs again."""
+
+    def ended() -> bool:
+        running = fixture.admitted().get(name)
+        return running is not None and fixture.complete("team-a", running)
+
+    await eventually(ended, 60, what="the job runs again, and ends")
 
 
 async def takeover_is_linked(jaeger: Jaeger, service: str, traces: set[str]) -> bool:

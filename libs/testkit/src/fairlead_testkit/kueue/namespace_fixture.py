@@ -177,7 +177,8 @@ class NamespaceFixture:
         """
         [owner] = workload["metadata"]["ownerReferences"]
         pods = f"/api/v1/namespaces/{self.namespaces[tenant]}/pods"
-        found = self.lab.api.items(pods, labelSelector=f"batch.kubernetes.io/job-name={owner['name']}")
+        items = self.lab.api.items(pods, labelSelector=f"batch.kubernetes.io/job-name={owner['name']}")
+        found = [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
         if not found or any(pod["status"]["phase"] != "Running" for pod in found):
             return False
         for pod in found:
