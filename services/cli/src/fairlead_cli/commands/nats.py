@@ -84,7 +84,7 @@ def config(
     clusters:
         Names of clusters, as their watchers and admitters are told them.
     """
-    from fairlead_cli.nats.config_run import make_config
+    from fairlead_cli.nats.files import make_config
 
     make_config(directory, clusters, who, server)
 

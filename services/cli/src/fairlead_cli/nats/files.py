@@ -6,6 +6,7 @@ What stands in the directory stays: a run with more names adds them, and makes n
 import os
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,9 @@ from fairlead_bus.connection.identity import KeyKind, new_seed, public_key
 from fairlead_bus.errors import InvalidCredentialsError
 from fairlead_bus.server.accounts import Account, AccountLayout, NatsUser, plain_config
 from fairlead_bus.server.claims import Signers, account_token, credentials, operator_config, system_account
+from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import InputError, unreadable
+from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 from fairlead_contracts.base.errors import FieldError, why_unread
 from fairlead_contracts.topology import topology
 
@@ -22,6 +25,7 @@ LAYOUT_FILE = "layout.json"
 SERVER_FILE = "nats-server.conf"
 ACCOUNTS_FILE = "accounts.conf"
 USERS, SIGNERS, TOKENS, RESOLVER = "users", "signers", "tokens", "resolver"
+_NOBODY = AccountLayout(clusters=[], groups={}, operators=[])
 _SECRET, _PRIVATE, _PUBLIC = 0o600, 0o700, 0o644
 
 
@@ -254,3 +258,53 @@ def _write(path: Path, text: str, *, mode: int = _PUBLIC) -> None:
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
         file.write(text)
     draft.replace(path)
+
+
+def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server: ServerFlags) -> None:
+    """Write the files and say whose keys are new.
+
+    Raises:
+        InputError: a name cannot be taken, or a file cannot be written.
+    """
+    known = read_stated(directory)
+    alone = {tenant: [tenant] for tenant in who.tenant}
+    more = AccountLayout(
+        clusters=list(clusters), groups=alone | _groups(who.group), operators=list(who.operator)
+    )
+    base = known.layout if known else _NOBODY
+    if who.tenant_connections is not None:
+        base = msgspec.structs.replace(base, tenant_connections=who.tenant_connections)
+    stated = DirectorySource(
+        layout=grown(base, more),
+        server=_choice(known.server if known else None, server),
+    )
+    if not stated.layout.clusters:
+        raise InputError(
+            "name the clusters that Fairlead serves", hint="As in `fairlead nats config nats prod`."
+        )
+    made = NatsDirectory(directory)
+    for name in made.write(stated, rotate=who.rotate):
+        write_line(f"{name}: new key")
+    say(
+        f"{made.path / SERVER_FILE} is what nats-server is started with; reload a running one, twice where a tenant is new"
+    )
+
+
+def _groups(texts: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, members = text.partition("=")
+        if not (name and equals and members):
+            raise InputError(f"--group {text!r}: must be NAME=TENANT,TENANT")
+        found[name] = [*found.get(name, []), *members.split(",")]
+    return found
+
+
+def _choice(known: ServerChoice | None, flags: ServerFlags) -> ServerChoice:
+    given = {name: value for name, value in asdict(flags).items() if value is not None}
+    if known is not None and flags.jwt is not None and flags.jwt is not known.jwt:
+        raise InputError("a directory stays in the mode in which it was made", hint="Make another one.")
+    choice = msgspec.structs.replace(known or ServerChoice(), **given)
+    if bool(choice.tls_cert) is not bool(choice.tls_key):
+        raise InputError("--tls-cert and --tls-key belong together")
+    return choice

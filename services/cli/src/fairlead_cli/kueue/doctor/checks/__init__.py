@@ -7,7 +7,6 @@ from types import ModuleType
 from fairlead_cli.findings import Finding
 from fairlead_cli.kueue.doctor.checks import (
     capacity,
-    cards,
     classes,
     flavors,
     gangs,
@@ -15,7 +14,6 @@ from fairlead_cli.kueue.doctor.checks import (
     jobs,
     karpenter,
     lever,
-    pools,
     queues,
     reserving,
     rights,
@@ -31,8 +29,8 @@ def checks_in(theme: ModuleType) -> tuple[Check, ...]:
 
 
 _THEMES = (
-    *(installation, lever, rights, queues, reserving, classes, tenants, pools),
-    *(writers, flavors, capacity, cards, karpenter, jobs, gangs),
+    *(installation, lever, rights, queues, reserving, classes, tenants),
+    *(writers, flavors, capacity, karpenter, jobs, gangs),
 )
 CHECKS = tuple(chain.from_iterable(map(checks_in, _THEMES)))
 

@@ -1,18 +1,18 @@
-"""Quotas against what the nodes have."""
+"""Quotas against what the nodes have, and cards that HAMi registers on them."""
 
 from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 
+from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, info, warning
-from fairlead_cli.kueue.doctor.checks.cards import refusal
 from fairlead_cli.kueue.doctor.node_pool_fit import makers
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of, usable_nodes
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
-from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, PER_VGPU
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, PER_VGPU, REGISTER
 from fairlead_contracts.policyfile.document import Pool
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.quantities import in_base_units, readable_amounts
@@ -100,7 +100,7 @@ def _quotas(survey: Survey) -> Iterator[Finding]:
         has = _capacity(survey, flavor, resource)
         # A flavor without any node is another finding, and so are cards that cannot be read.
         usable = usable_nodes(flavor, survey.nodes)
-        if quota > has and usable and not (resource in PER_VGPU and any(map(refusal, usable))):
+        if quota > has and usable and not (resource in PER_VGPU and any(map(_refusal, usable))):
             yield _above(survey, flavor, resource, quota, has)
 
 
@@ -186,3 +186,30 @@ def _twice(pool: Pool, resource: str, quota: int, elsewhere: int, has: int) -> F
         mend=f"kubectl edit clusterqueue   # nominalQuota of {resource}: "
         f"{format_quantity(resource, max(has - elsewhere, 0))} in all; or take nodes from the other clusters",
     )
+
+
+@check("cards", "cards-unread", fine="every register of cards can be read", needs=("nodes",))
+def _registers(survey: Survey) -> Iterator[Finding]:
+    refused = [(node.metadata.name, why) for node in survey.nodes if (why := _refusal(node))]
+    if not refused:
+        return
+    first, why = refused[0]
+    yield warning(
+        "cards-unread",
+        f"Node/{first}",
+        f"{counted(len(refused), 'node')} whose register of cards cannot be read: "
+        f"{listed(name for name, _ in refused)}; {why}",
+        why="HAMi alone may know which cards they have. The order counts none of them, and the gang check lets jobs through "
+        "that ask for cards and for which it finds no room",
+        mend=f"look at {REGISTER}: kubectl get node {first} -o yaml\n"
+        "# HAMi's device plugin writes it anew twice a minute; a newer HAMi may need a newer Fairlead",
+    )
+
+
+def _refusal(node: Node) -> str:
+    """The reason for which the node's register of cards cannot be read; empty where it can, or it has none."""
+    try:
+        cards_of(node.metadata.name, node.metadata.annotations or {})
+    except RegisterError as error:
+        return str(error)
+    return ""
