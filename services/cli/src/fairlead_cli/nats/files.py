@@ -285,9 +285,12 @@ def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server:
     made = NatsDirectory(directory)
     for name in made.write(stated, rotate=who.rotate):
         write_line(f"{name}: new key")
-    say(
-        f"{made.path / SERVER_FILE} is what nats-server is started with; reload a running one, twice where a tenant is new"
+    running = (
+        f"a running one takes up what changed by `fairlead nats push {directory}`"
+        if stated.server.jwt
+        else "reload a running one, twice where a tenant is new"
     )
+    say(f"{made.path / SERVER_FILE} is what nats-server is started with; {running}")
 
 
 def _groups(texts: Sequence[str]) -> dict[str, list[str]]:

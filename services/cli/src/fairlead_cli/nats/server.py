@@ -16,6 +16,7 @@ from fairlead_bus import ConnectionSettings, connect
 from fairlead_bus.server.accounts import NatsUser
 from fairlead_bus.server.probing import find_faults, logins
 from fairlead_cli.client.connection import connection_settings
+from fairlead_cli.client.phrases import counted
 from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.nats.files import LAYOUT_FILE, DirectorySource, NatsDirectory, read_stated
@@ -56,7 +57,7 @@ async def checked(directory: Path, nats: str | None, *, form: Format = "table") 
         for fault in faults:
             write_line(fault)
     sound = f"{len(everybody)} users may do what they need, and nothing else"
-    print_sentence(f"{len(faults)} faults" if faults else sound, form)
+    print_sentence(counted(len(faults), "fault") if faults else sound, form)
     print_outcome(NatsChecked(users=len(everybody), faults=faults), faults, form)
     return UNDONE if faults else DONE
 
