@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, RetryableBusError
+from fairlead_bus import Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
@@ -139,8 +139,14 @@ class UpgradedSite:
         """Checks that nobody met anything that could not be read."""
         for process in self.fleet.services.values():
             lines = [json.loads(line) for line in process.log.splitlines() if line.startswith("{")]
-            wrong = [line for line in lines if line["level"] in {"warning", "error"}]
+            # Of the fixture's own unsafe queue levels are withheld, which is said.
+            told = [line for line in lines if not line.get("pool", "").endswith("-echo-batch")]
+            wrong = [line for line in told if line["level"] in {"warning", "error"}]
             assert not wrong, (process.name, wrong[:5])
+
+
+_READS_STILL = 503
+"""Code of a scorer's answer while it still reads the state."""
 
 
 async def is_whole(bus: Bus) -> bool:
@@ -149,6 +155,10 @@ async def is_whole(bus: Bus) -> bool:
     try:
         reply = QUEUE_REPLY.decode(await bus.request(subjects.ask("queue"), question, timeout=1.0))
     except RetryableBusError:
+        return False
+    except RemoteError as error:
+        if error.code != _READS_STILL:
+            raise
         return False
     return any(found.pool == POOL and not found.silent_shards for found in reply.pools)
 
