@@ -76,6 +76,7 @@ def changed(where: str, path: str, value: object) -> KubeObject:
         ("spec", "overhead", {"cpu": "1"}),
         ("spec", "resourceClaims", [{"name": "r"}]),
         ("spec", "resources/requests", {"cpu": "2"}),
+        ("workload", "metadata/annotations", {"kueue.x-k8s.io/workload-allowed-resource-flavors": "spot"}),
     ],
 )
 def test_what_kueue_tells_apart_has_another_digest(where: str, path: str, value: object) -> None:
@@ -86,6 +87,7 @@ def test_what_kueue_tells_apart_has_another_digest(where: str, path: str, value:
     ("where", "path", "value"),
     [
         ("workload", "metadata/name", "other"),
+        ("workload", "metadata/namespace", "other"),
         ("workload", "spec/priority", 7),
         ("template", "labels", {"job-name": "other"}),
         ("container", "image", "other"),
@@ -96,6 +98,14 @@ def test_what_kueue_tells_apart_has_another_digest(where: str, path: str, value:
 )
 def test_what_kueue_does_not_look_at_makes_no_difference(where: str, path: str, value: object) -> None:
     assert digest(changed(where, path, value)) == digest(PLAIN)
+
+
+def test_claims_of_two_namespaces_are_no_shape_however_they_are_called() -> None:
+    """The templates of one name may ask for one device here and for eight there: Kueue counts each."""
+    claims = changed("spec", "resourceClaims", [{"name": "r", "resourceClaimTemplateName": "cards"}])
+    elsewhere = copy.deepcopy(claims)
+    elsewhere["metadata"]["namespace"] = "other"
+    assert digest(claims) != digest(elsewhere)
 
 
 def test_what_runs_or_ended_has_none() -> None:

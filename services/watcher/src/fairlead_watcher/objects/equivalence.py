@@ -13,13 +13,20 @@ import msgspec
 from fairlead_kube.kinds.pods import Container
 from fairlead_kube.kinds.workloads import PodSet, Workload
 
+ALLOWED_FLAVORS = "kueue.x-k8s.io/workload-allowed-resource-flavors"
+"""The annotation by which Kueue tries a Workload with these flavors alone (ConcurrentAdmission)."""
+
 _BYTES = 6
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
 def equivalence(workload: Workload) -> str:
     """The digest that Workloads of one shape have in common."""
-    shape = _ENCODER.encode([_shape(pods) for pods in workload.spec.pod_sets or ()])
+    pod_sets = workload.spec.pod_sets or ()
+    # Kueue counts the devices that claims ask for, and a claim's template is found by its name in the namespace.
+    claims = any(pods.template.spec.resource_claims for pods in pod_sets)
+    around = [workload.metadata.namespace if claims else "", workload.metadata.annotation(ALLOWED_FLAVORS)]
+    shape = _ENCODER.encode([[_shape(pods) for pods in pod_sets], *around])
     return blake2b(shape, digest_size=_BYTES).hexdigest()
 
 
