@@ -98,6 +98,17 @@ async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
     assert expectations.level_of(a_job("j0")) == 20
 
 
+@pytest.mark.parametrize(
+    ("cause", "late"), [(WriteCause.HEADS, 1), (WriteCause.STARTED, 0), (WriteCause.PROTECT, 0)]
+)
+async def test_a_level_of_what_ran_and_has_ended_is_not_late(cause: WriteCause, late: int) -> None:
+    frontend = HeldFrontend()
+    frontend.go.set()
+    plan = [a_write(job=a_job(name), before=9, level=5, cause=cause) for name in ("j1", "j2")]
+    applied = await application(frontend, Expectations()).carry_out("p", plan, lambda: True)
+    assert ([write.job.id for write, _ in applied.landed], applied.gone) == (["j1"], late)
+
+
 async def test_a_frontend_gets_as_many_in_a_request_as_its_queue_says_it_takes() -> None:
     frontend, expectations = HeldFrontend(), Expectations()
     frontend.go.set()

@@ -23,7 +23,13 @@ from fairlead_policy.levels.operators import (
     revocation_of,
     words_on,
 )
-from fairlead_policy.levels.withholding import LevelFate, Withholding, judge_withholding, may_preempt
+from fairlead_policy.levels.withholding import (
+    LevelFate,
+    Withholding,
+    judge_withholding,
+    may_preempt,
+    reclaimable,
+)
 from fairlead_testkit.inputs.builders import NOON, a_control, a_document, a_queue
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
@@ -235,6 +241,25 @@ def test_boosts_that_kueue_does_not_read_any_more_are_withheld(
 def test_only_settings_by_which_a_level_decides_preempt() -> None:
     assert may_preempt([KUEUE, PREEMPTING])
     assert not may_preempt([KUEUE, a_queue(preemption={"reclaimWithinCohort": "Any"})])
+
+
+@pytest.mark.parametrize(
+    ("strategies", "names"),
+    [
+        ({"a": "Any"}, []),
+        ({"a": "Never", "b": "Never"}, []),
+        ({"a": "Any", "b": "Never", "c": "Never"}, ["b", "c"]),  # no queue takes back from itself
+        ({"a": "Any", "b": "Any"}, ["a", "b"]),
+    ],
+)
+def test_what_runs_may_be_reclaimed_by_other_queues_alone(
+    strategies: Mapping[str, str], names: list[str]
+) -> None:
+    queues = [
+        a_queue(name=name, frontend="kueue", preemption={"reclaimWithinCohort": strategy})
+        for name, strategy in strategies.items()
+    ]
+    assert reclaimable(queues) == names
 
 
 def test_words_are_taken_back_and_unreadable_ones_stop() -> None:

@@ -151,9 +151,10 @@ def may_preempt(queues: Collection[QueueState]) -> bool:
     return any(queue.preempting for queue in queues)
 
 
-def may_reclaim(queues: Collection[QueueState]) -> bool:
-    """Whether one of these queues may take back what another one borrowed: then levels of running jobs say from whom."""
-    return len(queues) > 1 and any(queue.reclaims for queue in queues)
+def reclaimable(queues: Collection[QueueState]) -> list[str]:
+    """The names of the queues from which another one may take back what they borrowed: levels of what runs there say of whom."""
+    reclaiming = {queue.name for queue in queues if queue.reclaims}
+    return [queue.name for queue in queues if reclaiming - {queue.name}]
 
 
 def why_preempting(document: PolicyDocument, queues: Collection[LevelQueue]) -> str:

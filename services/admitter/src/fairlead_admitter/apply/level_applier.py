@@ -210,10 +210,10 @@ class LevelApplier:
         verdict = self._land(write, landed)
         if verdict is not LevelVerdict.EXPECTED:
             applied.drifted.append((write, verdict))
-        if landed is None:
-            applied.gone += 1
-        else:
+        if landed is not None:
             applied.landed.append((write, landed))
+        elif not write.of_running:  # that one which ran has ended says nothing of how soon levels come
+            applied.gone += 1
 
     def _fail(self, write: LevelWrite, error: AdmitterError, underway: _PlanUnderway) -> None:
         applied = underway.applied

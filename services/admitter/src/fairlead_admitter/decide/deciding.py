@@ -45,7 +45,7 @@ from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.window import WindowSize
-from fairlead_policy.levels.withholding import LevelFate, Withholding, may_preempt, may_reclaim
+from fairlead_policy.levels.withholding import LevelFate, Withholding, may_preempt, reclaimable
 from fairlead_policy.rules.rulebook import Rulebook
 
 _NOTHING = SteeringPlan(writes=[])
@@ -285,17 +285,19 @@ class _Following:
         """The writes for what waits with those for what runs: lifts before all others, what only clears up after them."""
         view, policy = self._view, rulebook.document.preemption
         # One queue's setting may stop what runs in another.
-        unsafe, reclaimed = may_preempt(view.queues), may_reclaim(view.queues)
+        unsafe, reclaimed = may_preempt(view.queues), reclaimable(view.queues)
         if unsafe and policy == "protect":
-            running = self._settle(top_level, WriteCause.PROTECT)
+            running = self._settle(view.names, top_level, WriteCause.PROTECT)
             return [*running, *waiting]
         if reclaimed and not unsafe:
-            return [*waiting, *self._settle(own_level, WriteCause.STARTED)]
+            return [*waiting, *self._settle(reclaimed, own_level, WriteCause.STARTED)]
         return waiting
 
-    def _settle(self, target: Callable[[JobState, ClassBand], int], cause: WriteCause) -> list[LevelWrite]:
-        known, view = self._known, self._view
-        writes, settled = known.protection.due(view.names, view.class_bands, known.class_of, target, cause)
+    def _settle(
+        self, queues: list[str], target: Callable[[JobState, ClassBand], int], cause: WriteCause
+    ) -> list[LevelWrite]:
+        known, class_bands = self._known, self._view.class_bands
+        writes, settled = known.protection.due(queues, class_bands, known.class_of, target, cause)
         self._remember(settled=(cause, settled))
         return writes
 
