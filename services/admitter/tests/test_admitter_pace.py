@@ -26,6 +26,7 @@ from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection, own
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
+from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
@@ -251,6 +252,23 @@ def due(
     writes, settled = found
     protection.stand(cause, settled)
     return writes
+
+
+def test_a_job_gives_its_level_up_once_it_has_run_for_a_while() -> None:
+    protection = Protection()
+    running = a_job("a", phase=Phase.RUNNING, level=7, started=from_seconds(100))
+    protection.note([JobChange(None, running)])
+
+    def writes(started_by: float) -> list[LevelWrite]:
+        found, settled = protection.due(
+            {"main"}, CLASS_BANDS, normal, own_level, WriteCause.STARTED, started_by=from_seconds(started_by)
+        )
+        assert not settled, "it is looked at again"
+        return found
+
+    assert not writes(99)
+    (write,) = writes(100)
+    assert write.level == 0
 
 
 def test_what_was_admitted_is_lifted_once_to_the_top_of_its_band() -> None:

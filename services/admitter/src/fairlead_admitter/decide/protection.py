@@ -5,8 +5,8 @@ own queue or in one that borrowed. Under `preemption: protect` what was admitted
 Between the admission and the lift there is a moment in which it is not protected.
 
 Where a queue takes back what others borrowed whatever the levels are, the levels of what runs say from whom: those whose
-turn came early would lose their room to whoever started later. There a job that has started gives its level up, and
-stands where its class alone puts it: whom the frontend stops is then its own choice.
+turn came early would lose their room to whoever started later. There a job that has run for some seconds gives its level
+up, and stands where its class alone puts it: whom the frontend stops is then its own choice.
 """
 
 import time
@@ -14,12 +14,16 @@ from collections.abc import Callable, Collection, Iterable
 
 from fairlead_admitter.decide.steering import GONE, LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.snapshot.stated_jobs import JobChange
 
 REFUSED_SECONDS = 300.0
 """Seconds for which a write that was refused is not tried again. Until then its job keeps its level."""
+
+STARTED_SECONDS = 10.0
+"""Seconds for which a job that has started keeps its level where it is to give it up: one that ends sooner costs no write."""
 
 _CAUSES = (WriteCause.PROTECT, WriteCause.STARTED)
 
@@ -95,6 +99,8 @@ class Protection:
         class_of: Callable[[JobState], str],
         target: Callable[[JobState, ClassBand], int],
         cause: WriteCause,
+        *,
+        started_by: Micros | None = None,
     ) -> tuple[list[LevelWrite], list[JobState]]:
         """The writes that settle what runs in these queues, and the jobs that stand where they shall already.
 
@@ -104,6 +110,7 @@ class Protection:
             class_of: the class that a job has.
             target: the level that a running job shall have.
             cause: the cause of the writes.
+            started_by: the instant by which a job must have started to be written to; None where all are.
         """
         now = self._clock()
         resting = {uid for uid, at in self._refused_at.items() if now - at < REFUSED_SECONDS}
@@ -114,7 +121,7 @@ class Protection:
             level = job.level if class_band is None else target(job, class_band)
             if job.level == level:
                 settled.append(job)
-            elif job.uid not in resting:
+            elif job.uid not in resting and (started_by is None or (job.started or 0) <= started_by):
                 writes.append(_write(job, level, cause))
         return writes, settled
 
