@@ -151,12 +151,14 @@ class Both:
 
     async def kueue_admits_next(self, bus: Bus, *, ends: str) -> None:
         """Ends a Workload; the oracle's first of those that wait on Kueue is admitted."""
+        await self.fixture.batch_passed()
         wanted, _ = await self.both_follow(bus)
         self.fixture.finish(ends.partition("-")[0], ends)
         await eventually(lambda: wanted in self.fixture.admitted(), 30, what=f"{wanted} is admitted")
 
     async def admits_next(self, bus: Bus, ends: str) -> str:
         """Ends a Workload; returns the one that Kueue admitted in its place, which is the oracle's first."""
+        await self.fixture.batch_passed()
         first = await self.kueue_follows(bus)
         before = set(self.fixture.admitted())
         self.fixture.finish(ends.partition("-")[0], ends)

@@ -36,13 +36,12 @@ class NamespaceFixture:
         self._queues: list[str] = []
         self._echo = f"{self.name}-echo"
         """Namespace, ClusterQueue and LocalQueue of what is admitted at once."""
+        self._echo_queues = set[str]()
         self._echoes = 0
         self._batch = f"{self._echo}-batch"
         """ClusterQueue and LocalQueue of what is admitted by Kueue's batch alone."""
         self._in_batch = ""
         """The Workload that runs there."""
-        self._ended = False
-        """Whether something ended of which Kueue's batch may not have passed."""
 
     # --- what is there
 
@@ -161,7 +160,6 @@ class NamespaceFixture:
     def finish(self, tenant: str, name: str) -> None:
         """End a raw Workload that runs."""
         self._finish(self.namespaces[tenant], name)
-        self._ended = True
 
     def _finish(self, namespace: str, name: str) -> None:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -186,37 +184,40 @@ class NamespaceFixture:
         return True
 
     async def settled(self) -> None:
-        """Wait until Kueue has seen all that was written and ended until now, and has put aside all that waits.
+        """Wait until Kueue has seen all that was written until now, and has put aside all that waits.
 
         Each write of a Workload has it try that one once, and who is just being tried when quota comes free takes it,
         whatever its position is. It hears of Workloads in the order of their changes: once it has admitted one that was
         made last, it has seen the writes before.
-
-        A second after an end Kueue tries all that waits once more, one after the other: its batch. What comes free amid
-        that goes to whoever is tried next, too. So this waits until the batch of what ended last has passed.
         """
-        if not self._echoes:
-            await self._make_echo_queues()
         self._finish(self._echo, await self._echoed(self._echo, "True"))
-        if self._ended:
-            self._ended = False
-            behind = await self._echoed(self._batch, "False")
-            self._finish(self._echo, self._in_batch)
-            self._in_batch = await self._reserves(behind, "True")
         await eventually(self._at_rest, 30, what="Kueue has tried all")
 
-    async def _make_echo_queues(self) -> None:
+    async def batch_passed(self) -> None:
+        """Wait until Kueue's batch of what ended last has passed: a second after an end it tries all that waits anew.
+
+        It does so one after the other, and what comes free amid that goes to whoever is tried next. Who ends jobs faster
+        than that, and minds who is admitted, waits for it.
+        """
+        if not self._in_batch:
+            self._in_batch = await self._echoed(self._batch, "True")
+        behind = await self._echoed(self._batch, "False")
+        self._finish(self._echo, self._in_batch)
+        self._in_batch = await self._reserves(behind, "True")
+
+    def _make_echo_queue(self, name: str) -> None:
         api = self.lab.api
         api.apply(things.namespace(self._echo))
-        # No level is written where it might preempt: what waits there is woken by nobody.
-        unsafe = {"withinClusterQueue": "LowerPriority"}
-        for name, preemption in ((self._echo, None), (self._batch, unsafe)):
-            self._apply(things.cluster_queue(name, {GPU: 1}, flavor=self.flavor, preemption=preemption))
-            api.apply(things.local_queue(name, self._echo, name))
-        self._in_batch = await self._echoed(self._batch, "True")
+        # No level is written where it might preempt: what waits for the batch is woken by nobody.
+        preemption = {"withinClusterQueue": "LowerPriority"} if name == self._batch else None
+        self._apply(things.cluster_queue(name, {GPU: 1}, flavor=self.flavor, preemption=preemption))
+        api.apply(things.local_queue(name, self._echo, name))
+        self._echo_queues.add(name)
 
     async def _echoed(self, queue: str, status: str) -> str:
         """Creates a Workload in one of the two queues, and waits until Kueue says whether it has quota; gives its name."""
+        if queue not in self._echo_queues:
+            self._make_echo_queue(queue)
         self._echoes += 1
         name = f"echo-{self._echoes}"
         self.lab.api.create(things.workload(name, self._echo, queue, {GPU: 1}))
