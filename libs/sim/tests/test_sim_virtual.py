@@ -6,15 +6,13 @@ import pytest
 
 from fairlead_contracts.base.instants import SECOND, to_seconds
 from fairlead_contracts.policyfile.document import Aging
-from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.config import NodeGroup
 from fairlead_sim.errors import StuckError
-from fairlead_sim.jobs import SimJob
 from fairlead_sim.meter import quantile
-from fairlead_sim.steered import steered
 from fairlead_sim.trace import TraceJob, by_tenant, shipped_trace
 from fairlead_sim.virtual import Fifo, RunResult, StrictPriority, VirtualRun
 from fairlead_sim.workload import SimWorkload, WorkloadJob, one_pool, policy_for
+from fairlead_testkit.by_hand.steered_pool import SteeredPool
 from fairlead_testkit.inputs.equal_floods import equal_floods
 
 GPU = "nvidia.com/gpu"
@@ -96,7 +94,7 @@ def outcome(result: RunResult) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("reaction", [0, SECOND // 10])
 def test_the_same_run_twice_is_the_same_run(reaction: int) -> None:
-    first, second = (VirtualRun(floods(), steered(floods()), reaction=reaction).run() for _ in range(2))
+    first, second = (VirtualRun(floods(), SteeredPool(floods()), reaction=reaction).run() for _ in range(2))
     assert outcome(first) == outcome(second)
     assert first.level_writes == second.level_writes
     assert first.shares == second.shares
@@ -104,7 +102,7 @@ def test_the_same_run_twice_is_the_same_run(reaction: int) -> None:
 
 def test_every_job_runs_once_and_for_as_long_as_it_should() -> None:
     workload = floods()
-    for discipline in (Fifo(), StrictPriority(workload.policy.classes), steered(workload)):
+    for discipline in (Fifo(), StrictPriority(workload.policy.classes), SteeredPool(workload)):
         result = VirtualRun(workload, discipline).run()
         assert sorted(job.id for job in result.jobs) == sorted(job.id for job in workload.jobs)
         assert all(job.ended - job.started == 3 * SECOND for job in result.jobs)
@@ -114,7 +112,7 @@ def test_every_job_runs_once_and_for_as_long_as_it_should() -> None:
 def test_flooding_tenants_are_served_within_one_job_of_weighted_shares() -> None:
     """The tenant that is served at a start has the least use for its weight among those that wait."""
     workload = floods()
-    result = VirtualRun(workload, steered(workload)).run()
+    result = VirtualRun(workload, SteeredPool(workload)).run()
     running = dict.fromkeys(workload.weights, 0)
     waiting = dict.fromkeys(workload.weights, 0)
     points = [(job.submitted, 0, job.tenant) for job in result.jobs]
@@ -153,40 +151,18 @@ def test_urgent_jobs_start_before_normal_ones_that_came_earlier() -> None:
     urgent = SimWorkload(
         name="classes", weights={"tenant": 1.0}, cluster=workload.cluster, policy=policy, jobs=jobs
     )
-    for discipline in (StrictPriority(policy.classes), steered(urgent)):
+    for discipline in (StrictPriority(policy.classes), SteeredPool(urgent)):
         order = [job.id for job in VirtualRun(urgent, discipline).run().jobs]
         assert order == ["000000", "000006", "000007", "000001", "000002", "000003", "000004", "000005"]
 
 
 def test_a_reaction_time_costs_little() -> None:
     workload = floods()
-    at_once = VirtualRun(workload, steered(workload)).run()
-    later = VirtualRun(workload, steered(workload), reaction=SECOND // 10).run()
+    at_once = VirtualRun(workload, SteeredPool(workload)).run()
+    later = VirtualRun(workload, SteeredPool(workload), reaction=SECOND // 10).run()
     assert later.level_writes < at_once.level_writes
     for tenant, share in at_once.shares.items():
         assert later.shares[tenant] == pytest.approx(share, rel=0.1)
-
-
-def test_a_job_that_is_larger_than_the_cluster_takes_nothing_from_its_tenants_others_as_with_services() -> (
-    None
-):
-    two = {"large": 1.0, "other": 1.0}
-    policy = policy_for(two, cluster="sim", aging=Aging())
-    jobs = [
-        WorkloadJob(id=f"{number}", tenant=tenant, offset=number, demand={GPU: 1000 * cards}, run=SECOND)
-        for number, (tenant, cards) in enumerate([("large", 99), ("large", 1), ("other", 1)])
-    ]
-    cluster = one_pool(NODES, two, strategy="best-effort")
-    workload = SimWorkload(name="large", weights=two, cluster=cluster, policy=policy, jobs=jobs)
-    discipline = steered(workload)
-    for number, job in enumerate(jobs):
-        waiting = SimJob(
-            uid=job.id, scope=job.tenant, id=job.id, digest="", queue=cluster.queues[0].name, demand=job.demand,
-            pods=1, requested_class=None, submission=None, submitted=number, queue_time=number, run=SECOND,
-            run_limit=None, labels={}, traceparent=None,
-        )  # fmt: skip
-        discipline.react(ClusterChanges(jobs={waiting.name: waiting}), 9)
-    assert [one.id for one in discipline.order(9)] == ["0", "1", "2"]
 
 
 def test_a_job_that_can_never_start_is_told_and_not_waited_for() -> None:

@@ -6,6 +6,5 @@ drives it through a workload under a discipline. `python -m fairlead_sim` serves
 
 Where to find what. The core: `cluster`, with its `pool`s and their `lines`, `jobs`; `changes` leave
 it. The service: `service` is the loop, `store` the file, `statements` are what the bus's announcer tells NATS, `app` wires
-it. Virtual time: `workload`, `trace` and `demo` make jobs, `virtual` runs them, `steered` orders them,
-`meter` measures.
+it. Virtual time: `workload`, `trace` and `demo` make jobs, `virtual` runs them, `meter` measures.
 """

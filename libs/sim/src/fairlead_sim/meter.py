@@ -84,13 +84,6 @@ class ShareMeter:
         total = self.backlogged or 1
         return {tenant: self._integral[tenant] / total for tenant in self.tenants}
 
-    def sample(self, at: Micros) -> PoolSample:
-        """The pool as it is at `at`."""
-        self._pass_time(at)
-        return PoolSample(
-            at=at, shares=dict(self._shares), waiting=dict(self._waiting), running=dict(self._running)
-        )
-
     def _end(self, tenant: str, life: _Life) -> None:
         if life.phase is Phase.RUNNING:
             self._running[tenant] -= 1

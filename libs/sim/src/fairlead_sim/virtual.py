@@ -1,6 +1,6 @@
 """A workload in virtual time: the same cluster, driven from event to event instead of by the clock.
 
-With the orders to compare with, first come first served and strict priority. Fairlead's own: `steered`.
+With the orders to compare with, first come first served and strict priority.
 """
 
 from collections.abc import Sequence

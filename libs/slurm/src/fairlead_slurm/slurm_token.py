@@ -50,7 +50,6 @@ class SlurmToken:
         path: path of the file. Somebody else may put a new token into its place at any time.
         maker: makes new ones, which are kept there; None where that is left to somebody else.
         made: is told the outcome each time: `made` or `failed`.
-        clock: wall seconds.
     """
 
     def __init__(
@@ -59,12 +58,10 @@ class SlurmToken:
         *,
         maker: TokenMaker | None = None,
         made: Callable[[str], None] = lambda _: None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._path = path
         self._maker = maker
         self._made = made
-        self._clock = clock
         self._turn = asyncio.Lock()
         self._asked: float | None = None
 
@@ -109,10 +106,10 @@ class SlurmToken:
         return found, "" if found else f"{self._path} is empty"
 
     def _may_ask(self) -> bool:
-        return self._asked is None or self._clock() - self._asked >= _REST_SECONDS
+        return self._asked is None or time.time() - self._asked >= _REST_SECONDS
 
     async def _make_anew(self, maker: TokenMaker) -> str:
-        self._asked = self._clock()
+        self._asked = time.time()
         try:
             found = await maker.token(TOKEN_SECONDS)
             self._keep(found)
@@ -135,7 +132,7 @@ class SlurmToken:
         if claims is None:
             return True
         life = claims.exp - (claims.exp - TOKEN_SECONDS if claims.iat is None else claims.iat)
-        return claims.exp - self._clock() < _LEFT * life
+        return claims.exp - time.time() < _LEFT * life
 
 
 def user_of(token: str) -> str:

@@ -70,16 +70,12 @@ class Overtaking:
         bus: the connection.
         stream: the durable's stream.
         pattern: pattern of the subjects that the durable delivers.
-        clock: monotonic seconds.
     """
 
-    def __init__(
-        self, bus: Bus, *, stream: str, pattern: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, bus: Bus, *, stream: str, pattern: str) -> None:
         self._bus = bus
         self._stream = stream
         self._pattern = pattern
-        self._clock = clock
         self._look_due = 0.0
         self._lately: OrderedDict[str, float] = OrderedDict()
         """Subjects in which something was found, and when last; the latest at the end."""
@@ -111,7 +107,7 @@ class Overtaking:
         """
         if len(self._taken) >= MOST_TAKEN:
             return 0
-        now = self._clock()
+        now = time.monotonic()
         while self._lately and next(iter(self._lately.values())) < now - LATELY_SECONDS:
             self._lately.popitem(last=False)
         if now < self._look_due:
@@ -120,7 +116,7 @@ class Overtaking:
         else:
             reading = await self._unread(held)
             most = MOST_SUBJECTS
-            self._look_due = self._clock() + LOOK_SECONDS
+            self._look_due = time.monotonic() + LOOK_SECONDS
         wanted = islice((subject for subject in reading if not passed_over(subject)), most)
         return sum(
             await asyncio.gather(*(self._read(subject, reading[subject], found) for subject in wanted))
@@ -154,7 +150,7 @@ class Overtaking:
             count += 1
             found(_as_delivery(stored))
         if count:
-            self._lately[subject] = self._clock()
+            self._lately[subject] = time.monotonic()
             self._lately.move_to_end(subject)
         return count
 
