@@ -29,8 +29,8 @@ from fairlead_policy.fit.observed import ready_node
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.requests import VgpuRequestError
 from fairlead_slurm_bridge.gate import kube_facts
-from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom
+from fairlead_slurm_bridge.gate.kube_facts import pod_ask
 from fairlead_testkit.inputs.builders import a_job
 from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.kubelab import KubeObject, things

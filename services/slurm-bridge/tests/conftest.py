@@ -18,7 +18,7 @@ from fairlead_slurm_bridge.pods.following import PodFollower, Word
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.payload import MARK
+from fairlead_slurm_bridge.pods.requests import MARK
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod

@@ -10,7 +10,7 @@ from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.program_ends import ProgramEndRecorder
+from fairlead_slurm_bridge.pods.programs import ProgramEndRecorder
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.inputs.slurm_builders import NOON, a_slurm_job

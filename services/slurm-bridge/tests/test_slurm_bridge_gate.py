@@ -7,9 +7,9 @@ from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_kube.kinds.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import FitNode
-from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
+from fairlead_slurm_bridge.gate.kube_facts import pod_ask
 from fairlead_slurm_bridge.pods.state_timer import RestartBackoff
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 from fairlead_testkit.inputs.slurm_builders import a_slurm_job

@@ -21,18 +21,6 @@ class Nothing:
         del hook, answer, seconds
 
 
-class NoProcesses:
-    """Processes of which none listens any more."""
-
-    def any_of(self, job: int) -> bool:
-        del job
-        return False
-
-
-class DeafFollower:
-    processes = NoProcesses()
-
-
 class Keeper:
     """A keeper that finds results of some jobs."""
 
@@ -44,17 +32,22 @@ class Keeper:
 
 
 class RoomyLife:
-    """A life of pods with room for all."""
+    """A life of pods with room for all, of which no process listens any more."""
 
     def __init__(self) -> None:
+        self.prologs = self.ending = self.processes = self
         self.ended: list[int] = []
+
+    def any_of(self, job: int) -> bool:
+        del job
+        return False
 
     async def end(self, number: int, restarts: int | None) -> str | None:
         del restarts
         self.ended.append(number)
         return None
 
-    async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
+    async def answer(self, hook: Mapping[str, str]) -> PrologVerdict:
         assert hook["SLURM_JOB_ID"] == "7"
         return PrologVerdict(code=START, why="", kind="room")
 
@@ -73,12 +66,11 @@ async def serving(
     path: Path,
     life: RoomyLife,
     *,
-    follower: object = None,
     keeper: object = None,
     why_not: Callable[[], str | None] = lambda: None,
 ) -> AsyncIterator[None]:
     """Serve on that path while the block lasts."""
-    parts: list[Any] = [life, follower, keeper, None]
+    parts: list[Any] = [life, None, keeper, None]
     nothing: Any = Nothing()
     server = HookServer(
         path, *parts, trusted={os.geteuid()}, why_not=why_not, instruments=nothing, hint=lambda: None
@@ -102,7 +94,7 @@ async def test_a_prolog_waits_for_a_bridge_that_does_not_lead_yet(tmp_path: Path
 
 async def test_slurmctlds_epilog_leaves_a_pod_whose_results_slurmds_has_to_move(tmp_path: Path) -> None:
     path, life = tmp_path / "gate", RoomyLife()
-    async with serving(path, life, follower=DeafFollower(), keeper=Keeper(7)):
+    async with serving(path, life, keeper=Keeper(7)):
         assert await answer(path, "epilog-slurmctld", 7) == {"exit": START}
         assert await answer(path, "epilog-slurmctld", 8) == {"exit": START}
     assert life.ended == [8], "the other has nothing to move"

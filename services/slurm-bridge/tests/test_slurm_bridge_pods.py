@@ -14,8 +14,7 @@ from fairlead_slurm_bridge.errors import PodRefusedError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
 from fairlead_slurm_bridge.pods.manifest import PodRules, claim_manifest, digest_of, pod_manifest
-from fairlead_slurm_bridge.pods.payload import MARK, Payload, payload
-from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
+from fairlead_slurm_bridge.pods.requests import MARK, Payload, PodJob, payload, pod_job
 from fairlead_slurm_bridge.pods.results import ResultPlan, ResultRules, encoded, planned, result_plan
 from fairlead_testkit.inputs.slurm_builders import a_slurm_job
 from fairlead_testkit.kubelab import KubeObject

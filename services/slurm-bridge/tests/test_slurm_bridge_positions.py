@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen
+from fairlead_slurm_bridge.statements.first_seen import FirstSeen, WaitingTurn, instants_by_nice
+from fairlead_slurm_bridge.statements.jobs import positioned
 from fairlead_slurm_bridge.statements.partition_pools import Naming, partition_pools
-from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, instants_by_nice
-from fairlead_slurm_bridge.statements.windows import positioned
 from fairlead_testkit.inputs.slurm_builders import GPU, NOON, SECOND, a_node, a_partition, a_slurm_job
 
 NAMING = Naming.of(GPU)

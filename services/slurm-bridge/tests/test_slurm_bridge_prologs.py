@@ -16,8 +16,7 @@ from fairlead_slurm_bridge.pods.forgotten_starts import is_left
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.manifest import digest_of, handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.payload import Payload
-from fairlead_slurm_bridge.pods.requests import pod_job
+from fairlead_slurm_bridge.pods.requests import Payload, pod_job
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.inputs.slurm_builders import NOON, a_slurm_job
@@ -64,7 +63,7 @@ def begin_again(
         if stands:
             life.runs.starts(ATTEMPT, "n1")
             life.runs.reported_in(ATTEMPT, "n1")
-        verdict = asyncio.create_task(life.begin(HOOK))
+        verdict = asyncio.create_task(life.prologs.answer(HOOK))
         await eventually(lambda: verdict.done() or life.stands_for(ATTEMPT), what="its prolog is asked")
         async with asyncio.timeout(20):
             yield verdict
@@ -77,7 +76,7 @@ def tell_end(life: PodLife, wall: ManualClock) -> TellEnd:
     """Lets slurmd's epilog come, and a minute pass."""
 
     async def told() -> None:
-        await life.end(ATTEMPT.job, ATTEMPT.restarts)
+        await life.ending.end(ATTEMPT.job, ATTEMPT.restarts)
         life.runs.slurmd_told(ATTEMPT.job, "n1")
         wall.now += 60
         life.processes.disconnected(ATTEMPT)  # whoever waits for a process looks again
@@ -86,9 +85,9 @@ def tell_end(life: PodLife, wall: ManualClock) -> TellEnd:
 
 
 async def test_a_partition_of_others_is_let_through(life: PodLife) -> None:
-    verdict = await life.begin({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "gpu"})
+    verdict = await life.prologs.answer({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "gpu"})
     assert (verdict.code, verdict.kind) == (START, "elsewhere")
-    away = await life.begin({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "pods"})
+    away = await life.prologs.answer({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "pods"})
     assert away.kind == "away", "nothing is known of Kubernetes yet"
 
 
@@ -117,7 +116,7 @@ async def test_the_next_attempt_waits_until_slurmd_has_done_with_a_forgotten_pro
         hearing = asyncio.create_task(hear())
         assert (await beginning).kind == "handed-on"
     slurmctld.known = msgspec.structs.replace(STARTING, restarts=1)
-    following = asyncio.create_task(life.begin({**HOOK, "SLURM_JOB_RESTART_COUNT": "1"}))
+    following = asyncio.create_task(life.prologs.answer({**HOOK, "SLURM_JOB_RESTART_COUNT": "1"}))
     await eventually(lambda: handed_to(Attempt(7, 1), NOON) in api.patches, what="it takes its pod over")
     done, _ = await asyncio.wait((following,), timeout=0.5)
     assert not done

@@ -12,7 +12,6 @@ from fairlead_kube.kinds.objects import ObjectMeta
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.shapes import FitNode, PodShape
-from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.capacity import (
     CapacityCache,
     NoRoom,
@@ -21,7 +20,7 @@ from fairlead_slurm_bridge.gate.capacity import (
     free_gpus,
     whole_gpus,
 )
-from fairlead_slurm_bridge.gate.kube_facts import partition_node, pod_facts
+from fairlead_slurm_bridge.gate.kube_facts import partition_node, pod_ask, pod_facts
 
 GPU = "nvidia.com/gpu"
 ANYWHERE = PodShape(count=1)

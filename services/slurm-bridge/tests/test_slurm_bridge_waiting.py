@@ -13,8 +13,7 @@ from fairlead_slurm.pod_comment import PodWords
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import ANNOTATION_PROGRAM
 from fairlead_slurm_bridge.pods.manifest import PodRules, begun, pod_manifest
-from fairlead_slurm_bridge.pods.payload import Payload
-from fairlead_slurm_bridge.pods.requests import PodJob
+from fairlead_slurm_bridge.pods.requests import Payload, PodJob
 from fairlead_testkit.timing.awaiting import eventually
 
 pytestmark = pytest.mark.timeout(60)

@@ -3,8 +3,7 @@
 It states what slurmctld has (nodes, partitions, accounts, jobs: facts and no policy) and obeys the verbs of a
 frontend: levels become SiteFactors, jobs are made and taken away. Its rooms:
 
-- `statements`: what was read, translated: `partition_pools`, `jobs`, `windows`, `waiting_turns` and `first_seen`;
-  `stated_view` keeps the statements
+- `statements`: what was read, translated: `partition_pools`, `jobs` and `first_seen`; `stated_view` keeps the statements
 - `gate`: the room that there is for pods of Slurm's jobs
 - `pods`: their life
 - `hooks`: the gate's socket for Slurm's hooks

@@ -28,11 +28,10 @@ from fairlead_slurm_bridge.pods.keeping import ResultKeeper
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.program_ends import ProgramEndRecorder
+from fairlead_slurm_bridge.pods.programs import ProgramEndRecorder
 from fairlead_slurm_bridge.pods.results import ResultRules
-from fairlead_slurm_bridge.pods.resuming import NodeResumer
 from fairlead_slurm_bridge.pods.runs import Runs
-from fairlead_slurm_bridge.pods.sweeping import Sweeper
+from fairlead_slurm_bridge.pods.sweeping import Sweeper, resume_nodes
 from fairlead_slurm_bridge.pods.tokens import TokenKeeper
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 from fairlead_slurm_bridge.store import SubmissionStore
@@ -131,8 +130,8 @@ class Gate:
         tasks.start("hooks", server.run())
         tasks.start("sweeper", sweeper.run())
         if self._settings.pods_resume_nodes:
-            resumer = NodeResumer(self._nodes, leads=leads, seconds=self._settings.pods_sweep_seconds)
-            tasks.start("nodes", resumer.run())
+            seconds = self._settings.pods_sweep_seconds
+            tasks.start("nodes", resume_nodes(self._nodes, leads=leads, seconds=seconds))
         tokens = self._tokens(leads)
         if tokens is not None:
             tasks.start("tokens", tokens.run())

@@ -11,11 +11,10 @@ from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.demand import bound_demand
 from fairlead_kube.kinds.objects import holds
-from fairlead_kube.kinds.observed import observed_node
+from fairlead_kube.kinds.observed import observed_node, observed_pods
 from fairlead_kube.kinds.pods import Pod
-from fairlead_policy.fit.observed import ready_node
+from fairlead_policy.fit.observed import pod_shape, ready_node
 from fairlead_policy.fit.shapes import FitNode
-from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import PodDemand
 
@@ -154,3 +153,15 @@ def partition_node(node: Node, labels: Mapping[str, str]) -> FitNode | None:
     """The node with nothing on it; None for one that takes no pods now, or has not these labels."""
     described = observed_node(node)
     return ready_node(described) if labels.items() <= described.labels.items() else None
+
+
+def pod_ask(pod: Pod) -> ObservedPods:
+    """The demand of a pod that is to run somewhere; a refusal names the pod.
+
+    Raises:
+        FieldError: a quantity cannot be read.
+        VgpuRequestError: HAMi would not take what it asks of cards.
+    """
+    asked = observed_pods(pod, pod.metadata.name, 1)
+    pod_shape(asked, by_cards=True)  # what HAMi would refuse is refused before room is looked for
+    return asked

@@ -170,7 +170,7 @@ class HookServer:
     async def _prolog(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> str:
-        verdict = await _while_connected(reader, self._life.begin(request.env))
+        verdict = await _while_connected(reader, self._life.prologs.answer(request.env))
         if verdict is None:
             return "gone"
         if verdict.why:
@@ -207,7 +207,7 @@ class HookServer:
         if request.hook == EPILOG and not await self._keep(request, number, reader, writer):
             return "gone"
         try:
-            left = await _while_connected(reader, self._life.end(number, restarts))
+            left = await _while_connected(reader, self._life.ending.end(number, restarts))
         except SlurmError as error:
             left = str(error)
         if request.hook == EPILOG:
@@ -222,7 +222,7 @@ class HookServer:
 
         Slurm runs both epilogs at once. Where slurmctld's came first and took the pod away, its results were not moved.
         """
-        return self._follower.processes.any_of(number) or bool(self._keeper.plans(number))
+        return self._life.processes.any_of(number) or bool(self._keeper.plans(number))
 
     async def _keep(
         self, request: Request, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -12,10 +12,9 @@ from fairlead_kube.reflector import Key
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
-from fairlead_slurm_bridge.pods.job_processes import JobProcesses
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.program_ends import code_of, saw_end
+from fairlead_slurm_bridge.pods.programs import code_of, saw_end
 
 NO_POD = 75
 """Exit code of a process without a pod: RequeueExit in slurm.conf puts its job back into the queue."""
@@ -64,11 +63,6 @@ class PodFollower:
         self._client = client
         self._mirror = mirror
         self._life = life
-
-    @property
-    def processes(self) -> JobProcesses:
-        """The processes that follow a pod now."""
-        return self._life.processes
 
     async def follow(
         self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event, *, node: str = ""

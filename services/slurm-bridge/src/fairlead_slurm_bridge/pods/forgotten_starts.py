@@ -20,9 +20,9 @@ from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.job_processes import JobProcesses
 from fairlead_slurm_bridge.pods.manifest import Manifest, handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.programs import JobProcesses
 from fairlead_slurm_bridge.pods.runs import NEXT, Runs, is_of
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
 

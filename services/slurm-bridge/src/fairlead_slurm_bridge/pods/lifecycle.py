@@ -7,23 +7,19 @@ killed at any moment, and so is this process. What it remembers by itself is onl
 is what they know together of attempts that begin.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 
 from fairlead_kube.client import KubeClient
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.ending import PodEnding
 from fairlead_slurm_bridge.pods.forgotten_starts import ForgottenStarts, SlurmctldJobs
-from fairlead_slurm_bridge.pods.job_processes import JobProcesses
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.pod_maker import PodMaker
-from fairlead_slurm_bridge.pods.programs import WaitingPrograms
+from fairlead_slurm_bridge.pods.programs import JobProcesses, WaitingPrograms
 from fairlead_slurm_bridge.pods.prologs import Prologs
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
-from fairlead_slurm_bridge.pods.verdicts import PrologVerdict
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +73,7 @@ class PodLife:
             forgotten_starts=self.forgotten_starts,
             ending=self.ending,
         )
-        self._prologs = Prologs(
+        self.prologs = Prologs(
             mirror,
             runs,
             starting=self.starting,
@@ -88,22 +84,6 @@ class PodLife:
             ready_seconds=times.ready,
             silence_seconds=times.silence,
         )
-
-    async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
-        """The answer to PrologSlurmctld: start, with a pod that is ready; or back into the queue."""
-        return await self._prologs.answer(hook)
-
-    async def end(self, number: int, restarts: int | None) -> str | None:
-        """The answer to an epilog: take the pods of a job that has ended away; returns why if they are not gone.
-
-        Args:
-            number: number of the job.
-            restarts: restart count of the attempt that ended; None where the hook does not know it.
-
-        Raises:
-            SlurmError: slurmctld could not be asked what became of the job.
-        """
-        return await self.ending.end(number, restarts)
 
     def stands_for(self, attempt: Attempt) -> bool:
         """Whether a prolog of this attempt is being answered, or its process listens."""

@@ -25,8 +25,7 @@ from fairlead_slurm_bridge.gate.kube_facts import (
     RUNS,
     WAITS,
 )
-from fairlead_slurm_bridge.pods.payload import Payload
-from fairlead_slurm_bridge.pods.requests import PodJob
+from fairlead_slurm_bridge.pods.requests import Payload, PodJob
 from fairlead_slurm_bridge.pods.results import ResultRules, encoded, result_plan
 
 type Manifest = dict[str, object]

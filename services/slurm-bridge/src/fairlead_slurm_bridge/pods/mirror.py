@@ -17,10 +17,30 @@ from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import CapacityCache
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, partition_node, pod_facts
-from fairlead_slurm_bridge.pods.change_signal import ChangeSignal
 
 LOOK_SECONDS = 2.0
 """Seconds after which whoever waits for a pod looks at it again, also when nothing is heard of it."""
+
+
+class ChangeSignal:
+    """A signal that wakes all who wait for a change; later waiters wait for the next change."""
+
+    def __init__(self) -> None:
+        self._next = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake all who wait: something has changed."""
+        changed, self._next = self._next, asyncio.Event()
+        changed.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Return when something has changed, or the time is over."""
+        changed = self._next
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                await changed.wait()
+        except TimeoutError:
+            return
 
 
 class KubeMirror:

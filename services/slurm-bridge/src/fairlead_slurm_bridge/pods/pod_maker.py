@@ -18,10 +18,9 @@ from fairlead_kube.kinds.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_kube.reflector import Key
 from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.errors import NotPreparedError, PodRefusedError
-from fairlead_slurm_bridge.gate.asks import pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import NoRoom
-from fairlead_slurm_bridge.gate.kube_facts import pod_facts
+from fairlead_slurm_bridge.gate.kube_facts import pod_ask, pod_facts
 from fairlead_slurm_bridge.pods.ending import PodEnding
 from fairlead_slurm_bridge.pods.forgotten_starts import ForgottenStarts, SlurmctldJobs, is_run_of
 from fairlead_slurm_bridge.pods.manifest import (
@@ -33,8 +32,7 @@ from fairlead_slurm_bridge.pods.manifest import (
     pod_manifest,
 )
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.payload import Payload, payload
-from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
+from fairlead_slurm_bridge.pods.requests import Payload, PodJob, payload, pod_job
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
@@ -109,7 +107,7 @@ class PodMaker:
         if isinstance(room, NoRoom):
             self._starting.send_back(job.attempt.job, ask)
             return PrologVerdict(code=REQUEUE, why=room.why, kind="short")
-        self._starting.begin_making(key)
+        self._starting.making.add(key)
         kept = False
         try:
             verdict = await self._create(key, room.node, job, wanted)
@@ -117,7 +115,7 @@ class PodMaker:
             self._starting.settle(job.attempt.job)
             return verdict
         finally:
-            self._starting.end_making(key)
+            self._starting.making.discard(key)
             if not kept and key not in self._mirror.pods:
                 self._mirror.capacity.release(key)
                 if wanted.scratch:

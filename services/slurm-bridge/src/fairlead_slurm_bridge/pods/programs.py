@@ -1,4 +1,4 @@
-"""Programs that wait in their pods until the process of their attempt has come."""
+"""Programs that run in pods: the processes on nodes that stand for them, their beginning and their end."""
 
 import asyncio
 
@@ -8,16 +8,46 @@ from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import ConflictError, KubeError, NotFoundError
 from fairlead_kube.kinds.resources import PODS
 from fairlead_kube.reflector import Key
+from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.manifest import begun
-from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.pods.mirror import ChangeSignal, KubeMirror
+from fairlead_slurm_bridge.pods.runs import NEXT, Runs
 
 _RETRY_SECONDS = 1.0
+_LOOK_SECONDS = 60.0
+_FAILED = 1
+
+
+class JobProcesses:
+    """The processes that Slurm runs on nodes for one partition's jobs (hook `body`), as far as they listen here."""
+
+    def __init__(self) -> None:
+        self.listening: set[Attempt] = set()
+        """Attempts whose process listens now."""
+        self._changed = ChangeSignal()
+
+    def connected(self, attempt: Attempt) -> None:
+        """Note that the attempt's process listens."""
+        self.listening.add(attempt)
+        self._changed.notify()
+
+    def disconnected(self, attempt: Attempt) -> None:
+        """Note that the attempt's process listens no more."""
+        self.listening.discard(attempt)
+        self._changed.notify()
+
+    def any_of(self, job: int) -> bool:
+        """Whether a process of any attempt of the job listens."""
+        return any(attempt.job == job for attempt in self.listening)
+
+    async def change(self, seconds: float) -> None:
+        """Return when one has connected or disconnected, or the time is over."""
+        await self._changed.wait(seconds)
 
 
 class WaitingPrograms:
-    """The programs of one partition's jobs, as far as they have yet to begin.
+    """The programs of one partition's jobs that wait in their pods until the process of their attempt has come.
 
     Args:
         client: calls Kubernetes.
@@ -54,3 +84,48 @@ class WaitingPrograms:
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
+
+
+class ProgramEndRecorder:
+    """A recorder of the beginnings and ends of programs that the mirror's pods show, on each bridge.
+
+    A later leader needs them where slurmctld forgot them.
+
+    Args:
+        mirror: shows nodes and pods of Kubernetes.
+        runs: remembers what was seen.
+    """
+
+    def __init__(self, mirror: KubeMirror, runs: Runs) -> None:
+        self._mirror = mirror
+        self._runs = runs
+        self._over: dict[Key, bool] = {}
+        """Pods since the last look, with whether they were over then."""
+
+    async def run(self) -> None:
+        """Record at each change until cancelled."""
+        while True:
+            self.record()
+            await self._mirror.change(_LOOK_SECONDS)
+
+    def record(self) -> None:
+        """Record programs of new pods as begun, and of pods that ended by themselves as ended."""
+        before, self._over = self._over, {key: pod.over for key, pod in self._mirror.pods.items()}
+        for key, over in self._over.items():
+            pod = self._mirror.pods[key]
+            if over and not before.get(key) and not pod.leaving:
+                saw_end(self._runs, pod)
+            elif not over and key not in before and not pod.leaving:
+                self._runs.begins(pod.attempt.job)
+
+
+def saw_end(runs: Runs, pod: JobPod) -> None:
+    """Note that the program of this pod has ended by itself."""
+    runs.ended(pod.attempt, NEXT if pod.handed_on else pod.submitted, pod.digest, code_of(pod))
+
+
+def code_of(pod: JobPod) -> int:
+    """The exit code of a job whose pod is over."""
+    if pod.exit_code is not None:
+        return pod.exit_code
+    return 0 if pod.phase == "Succeeded" else _FAILED

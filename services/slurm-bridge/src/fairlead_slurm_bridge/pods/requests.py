@@ -1,4 +1,4 @@
-"""A Slurm job that shall run as a pod. Pure."""
+"""A Slurm job that shall run as a pod, and its program. Pure."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,13 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm import SlurmJob
+from fairlead_slurm.batch.pods import LONGEST_SCRIPT
 from fairlead_slurm_bridge.errors import PodRefusedError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 
+MARK = "#fairlead: what follows runs in the pod"
+"""Line at the end of job_submit.lua's part of a script."""
+_VARIABLE, _ARGUMENT, _GPUS = "#fairlead-env ", "#fairlead-arg ", "#fairlead-gpus "
 _ONE = 1000
 _GPU = "gres/gpu"
 
@@ -70,3 +74,44 @@ def pod_job(hook: Mapping[str, str], job: SlurmJob) -> PodJob:
         submitted=job.submitted,
         array=(array[0], array[1]) if array[0] and array[1] else None,
     )
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
+    """The program of a job's pod: the script that its user submitted, behind job_submit.lua's part."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+    wants_gpus: bool = False
+    """Whether GPUs were asked for at the submission, whatever Slurm counts of them."""
+
+
+def payload(script: str) -> Payload | None:
+    """The pod's part of a batch script; None for one that would run on the node, unseen by job_submit.lua.
+
+    Raises:
+        PodRefusedError: the script is too long.
+    """
+    head, mark, rest = script.partition(f"\n{MARK}\n")
+    if not mark:
+        return None
+    if len(rest.encode()) > LONGEST_SCRIPT:
+        raise PodRefusedError(
+            f"the script is longer than {LONGEST_SCRIPT} bytes: let it call another one that lies in the image or on a volume"
+        )
+    lines = head.split("\n")
+    variables = {}
+    for line in lines:
+        if line.startswith(_VARIABLE):
+            name, _, value = line.removeprefix(_VARIABLE).partition("=")
+            variables[name] = _text(value)
+    arguments = tuple(_text(line.removeprefix(_ARGUMENT)) for line in lines if line.startswith(_ARGUMENT))
+    wants = any(line.startswith(_GPUS) for line in lines)
+    return Payload(script=rest, arguments=arguments, variables=variables, wants_gpus=wants)
+
+
+def _text(digits: str) -> str:
+    try:
+        return bytes.fromhex(digits).decode(errors="replace")
+    except ValueError as error:
+        raise PodRefusedError("the script's head is damaged") from error

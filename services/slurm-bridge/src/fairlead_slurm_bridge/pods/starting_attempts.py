@@ -6,7 +6,6 @@ Nothing of it outlives the process. A prolog that is killed is asked again, and 
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from weakref import WeakValueDictionary
 
 import structlog
@@ -24,7 +23,8 @@ class StartingAttempts:
     """The starting attempts of one partition's jobs."""
 
     def __init__(self) -> None:
-        self._making: set[Key] = set()
+        self.making: set[Key] = set()
+        """Keys of pods that are being made."""
         self._short: dict[int, ObservedPods | None] = {}
         self.refusals: dict[Attempt, str] = {}
         """Reason for which an attempt never gets a pod, by attempt; its process tells the user."""
@@ -32,19 +32,6 @@ class StartingAttempts:
         """Attempts whose prolog is being answered, with whether they were ended meanwhile."""
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-
-    @property
-    def making(self) -> AbstractSet[Key]:
-        """Keys of pods that are being made."""
-        return self._making
-
-    def begin_making(self, key: Key) -> None:
-        """Note that this pod is being made."""
-        self._making.add(key)
-
-    def end_making(self, key: Key) -> None:
-        """Note that this pod is made, or is not going to be."""
-        self._making.discard(key)
 
     @property
     def short(self) -> Mapping[int, ObservedPods | None]:

@@ -1,4 +1,4 @@
-"""Sweeps behind killed hooks: pods go, jobs for which nobody asks here go back, waiting ones are woken."""
+"""Sweeps behind killed hooks: pods go, jobs for which nobody asks here go back, waiting ones are woken, drained nodes resume."""
 
 import asyncio
 import time
@@ -11,6 +11,7 @@ from fairlead_kube.errors import KubeError
 from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmError
+from fairlead_slurm.partition import PartitionNodes
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.forgotten_starts import is_left
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
@@ -158,3 +159,30 @@ class Sweeper:
         if woken:
             self._log.info("jobs_woken", jobs=len(woken))
             await self._queue.wake(woken)
+
+
+async def resume_nodes(nodes: PartitionNodes, *, leads: Callable[[], bool], seconds: float) -> None:
+    """Resume the nodes that Slurm drains over a job that it forgot, until cancelled.
+
+    On the partition's nodes stand the processes that print pods' output, and no program: what slurmd still holds there takes
+    nothing from the next job.
+
+    Args:
+        nodes: answers about slurmctld's nodes.
+        leads: whether this bridge is the one that acts.
+        seconds: time between two looks.
+    """
+    log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    complained = ""
+    while True:
+        if leads():
+            try:
+                if drained := await nodes.drained():
+                    await nodes.resume(drained)
+                    log.warning("nodes_resumed", nodes=drained)
+                complained = ""
+            except SlurmError as error:
+                if str(error) != complained:
+                    log.warning("nodes_not_resumed", error=str(error))
+                complained = str(error)
+        await asyncio.sleep(seconds)

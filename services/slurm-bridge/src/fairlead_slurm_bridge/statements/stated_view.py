@@ -22,11 +22,19 @@ from fairlead_contracts.messages.state import (
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.ladder import LOWEST, UNLABELLED, Ladder
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen, FirstSeenChanges
+from fairlead_slurm_bridge.statements.first_seen import (
+    FirstSeen,
+    FirstSeenChanges,
+    WaitingTurn,
+    instants_by_nice,
+)
 from fairlead_slurm_bridge.statements.jobs import (
     NO_EPOCH,
     UNSTAMPED,
+    ArrayRemainder,
     TranslationFacts,
+    WindowedJobs,
+    positioned,
     rest_of,
     state_of,
     uid_of,
@@ -34,8 +42,6 @@ from fairlead_slurm_bridge.statements.jobs import (
 from fairlead_slurm_bridge.statements.limits import UserLimits
 from fairlead_slurm_bridge.statements.partition_pools import Naming, partition_pools
 from fairlead_slurm_bridge.statements.pool_backlogs import PoolBacklogs
-from fairlead_slurm_bridge.statements.waiting_turns import WaitingTurn, instants_by_nice
-from fairlead_slurm_bridge.statements.windows import ArrayRemainder, WindowedJobs, positioned
 
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
