@@ -10,8 +10,8 @@ from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import Content, decide
-from fairlead_scorer.query.called import called
 from fairlead_scorer.query.job_sentences import unranked
+from fairlead_scorer.query.names import called
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.inputs.builders import (
     NOW,

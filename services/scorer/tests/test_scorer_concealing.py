@@ -6,7 +6,7 @@ from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.explanations import Neighbour, WhatIf
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_scorer.query.concealing import concealed, concealed_position
+from fairlead_scorer.query.names import concealed, concealed_position
 from fairlead_testkit.inputs.builders import a_position
 
 

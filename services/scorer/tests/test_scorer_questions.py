@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from fairlead_bus import RemoteError
-from fairlead_bus.ownership.assignment import assign
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.cards import CardState
@@ -36,6 +35,7 @@ from fairlead_contracts.messages.questions import (
 from fairlead_contracts.messages.state import Fault, JobShape, JobState, Outcome, Phase
 from fairlead_contracts.policyfile.document import Grant, Tenant
 from fairlead_scorer import ScorerSettings, main
+from fairlead_scorer.decide.shard_assignment import assign
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.by_hand.bus_harness import BusHarness
 from fairlead_testkit.by_hand.people import say

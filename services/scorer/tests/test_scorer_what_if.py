@@ -15,7 +15,7 @@ from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_scorer import ScorerSettings, main
-from fairlead_scorer.query.concealing import concealed
+from fairlead_scorer.query.names import concealed
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit import NatsServer

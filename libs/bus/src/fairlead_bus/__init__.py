@@ -9,7 +9,7 @@ Each room knows only those before it:
   API, `endpoints` answer; `bus` is what users have.
 - `streams`: `publisher` and `bucket` write; `feed` replays a stream once, `mirror` and `follower` for ever;
   `compare_and_swap` is sure of its outcome.
-- `ownership`: an `owned_subject` and `leadership` claim by it; `membership`, `roster` and `assignment` share work out.
+- `ownership`: an `owned_subject` and `leadership` claim by it; `membership` and `roster` tell who is there.
 - `work`: a `worker` takes from a work queue (`fair_queue`, `overtaking`, `ack_batcher`).
 - `facts`: an `announcer` says what a cluster has, `comparison` and `repair` keep it so, `event_diff` tells what
   happened to its jobs.

@@ -8,7 +8,7 @@ heap is dead once its job no longer stands at that place, and is dropped when it
 import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, Protocol
+from typing import Literal
 
 from fairlead_contracts.messages.state import Phase
 from fairlead_sim.jobs import JobShapeKey, SimJob, shape_of
@@ -55,27 +55,6 @@ def fits(demand: Mapping[str, int], free: Mapping[str, int]) -> bool:
     return all(not amount or amount <= free.get(resource, 0) for resource, amount in demand.items())
 
 
-class QueueLine(Protocol):
-    """The waiting jobs of one queue."""
-
-    waiting: int
-
-    def join(self, job: SimJob) -> None:
-        """Adds a job that begins to wait."""
-
-    def relevel(self, job: SimJob) -> None:
-        """Moves a waiting job whose level changed."""
-
-    def leave(self, job: SimJob) -> None:
-        """Removes a job that no longer waits: its phase has changed already."""
-
-    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterable[LevelledLine]:
-        """Lanes whose head may start. `grown`: more is free than when this was asked last."""
-
-    def hopeless(self, free: Mapping[str, int]) -> bool:
-        """Whether it is plain at a glance that nobody fits."""
-
-
 class StrictLine:
     """The waiting line of a queue in which only the head may start."""
 
@@ -84,28 +63,31 @@ class StrictLine:
         self.waiting = 0
 
     def join(self, job: SimJob) -> None:
-        """See `QueueLine`."""
+        """Adds a job that begins to wait."""
         self.waiting += 1
         self._lane.live += 1
         self._lane.stand(job)
 
     def relevel(self, job: SimJob) -> None:
-        """See `QueueLine`."""
+        """Moves a waiting job whose level changed."""
         self._lane.stand(job)
 
     def leave(self, job: SimJob) -> None:
-        """See `QueueLine`."""
+        """Removes a job that no longer waits: its phase has changed already."""
         del job
         self.waiting -= 1
         self._lane.live -= 1
 
     def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[LevelledLine]:
-        """See `QueueLine`. A changed level or a withdrawn head may have put another job first, so always the lane."""
+        """Lanes whose head may start. `grown`: more is free than when this was asked last.
+
+        A changed level or a withdrawn head may have put another job first, so always the lane.
+        """
         del free, grown
         yield self._lane
 
     def hopeless(self, free: Mapping[str, int]) -> bool:
-        """See `QueueLine`."""
+        """Whether it is plain at a glance that nobody fits."""
         del free
         return not self.waiting
 
@@ -126,7 +108,7 @@ class BestEffortLine:
         self.waiting = 0
 
     def join(self, job: SimJob) -> None:
-        """See `QueueLine`."""
+        """See `StrictLine`."""
         shape = shape_of(job.demand)
         lane = self._lanes.get(shape)
         if lane is None:
@@ -137,11 +119,11 @@ class BestEffortLine:
         lane.stand(job)
 
     def relevel(self, job: SimJob) -> None:
-        """See `QueueLine`."""
+        """See `StrictLine`."""
         self._lanes[shape_of(job.demand)].stand(job)
 
     def leave(self, job: SimJob) -> None:
-        """See `QueueLine`."""
+        """See `StrictLine`."""
         shape = shape_of(job.demand)
         self.waiting -= 1
         self._lanes[shape].live -= 1
@@ -149,14 +131,14 @@ class BestEffortLine:
             self._close(shape)
 
     def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[LevelledLine]:
-        """See `QueueLine`. Whoever did not fit before still does not, unless more is free: then only new shapes count."""
+        """See `StrictLine`. Whoever did not fit before still does not, unless more is free: then only new shapes count."""
         shapes = self._likely(free) if grown else [shape for shape in self._fresh if shape in self._lanes]
         self._fresh.clear()
         for shape in shapes:
             yield self._lanes[shape]
 
     def hopeless(self, free: Mapping[str, int]) -> bool:
-        """See `QueueLine`."""
+        """See `StrictLine`."""
         return any(
             not amounts or amounts[0][0] > max(free.get(name, 0), 0) for name, amounts in self._sorted.items()
         )
@@ -185,6 +167,10 @@ class BestEffortLine:
         if asked.keys() <= self._sorted.keys():
             for resource, amounts in self._sorted.items():
                 del amounts[bisect_left(amounts, (asked.get(resource, 0), shape))]
+
+
+type QueueLine = StrictLine | BestEffortLine
+"""The waiting jobs of one queue."""
 
 
 def line_of(strategy: QueueStrategy, resources: Iterable[str]) -> QueueLine:

@@ -3,7 +3,7 @@
 `scorer` is the loop over the rooms, and each room knows only those before it:
 
 - `state`: the `state_view` mirrors what is stated, the `cluster_cache` and its pools (`pool`) hold it in order (pure);
-  `past` use is counted from runs, read back from `persisted_usage` and the `run_history`.
+  `past` use is counted from runs, from what owners stated (`past_sources`) and the `run_history`.
 - `decide`: a `decision` is what a shard's owner publishes (pure); `shard_assignment` says which shards are ours,
   `shard_ownership` claims one and publishes.
 - `report`: `record` counts and logs, `fairness_metrics` are worked out when scraped, `pass_traces` trace decisions.

@@ -10,7 +10,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_policy.exact.ranking import warm_up
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.lifecycle import Lifecycle
-from fairlead_scorer.dry_run import DryRun
+from fairlead_scorer.dry_run import run_dry
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.query_server import QueryServer
 from fairlead_scorer.query.questions import Questions
@@ -35,9 +35,11 @@ async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
         lifecycle.readiness.add("state", state_view.why_no_state)
         lifecycle.readiness.add("policy", state_view.why_no_policy)
         if settings.dry_run:
-            await _run_dry(
-                bus, state_view=state_view, record=record, settings=settings, lifecycle=lifecycle, wake=wake
-            )
+            async with lifecycle.supervise() as tasks:
+                tasks.start("connection", bus.wait_closed())
+                tasks.start("state", state_view.run())
+                pace = settings.pace_seconds
+                tasks.start("dry-run", run_dry(state_view, record, wake=wake, pace=pace, now=wall_clock))
         else:
             await _score(
                 bus, state_view=state_view, record=record, settings=settings, lifecycle=lifecycle, wake=wake
@@ -107,19 +109,3 @@ def _router(
         pace=TenantPace(settings.tenant_submits_per_second, settings.tenant_submits_burst),
         led=lambda: {lease.cluster for lease in roster.leaders(ADMITTER)},
     )
-
-
-async def _run_dry(
-    bus: Bus,
-    *,
-    state_view: StateView,
-    record: ScorerRecord,
-    settings: ScorerSettings,
-    lifecycle: Lifecycle,
-    wake: asyncio.Event,
-) -> None:
-    dry_run = DryRun(state_view, record, wake=wake, pace=settings.pace_seconds, now=wall_clock)
-    async with lifecycle.supervise() as tasks:
-        tasks.start("connection", bus.wait_closed())
-        tasks.start("state", state_view.run())
-        tasks.start("dry-run", dry_run.run())

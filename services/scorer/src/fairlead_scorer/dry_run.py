@@ -11,8 +11,15 @@ from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.state.state_view import StateView
 
 
-class DryRun:
-    """The scorer's loop without its effects.
+async def run_dry(
+    state_view: StateView,
+    record: ScorerRecord,
+    *,
+    wake: asyncio.Event,
+    pace: float,
+    now: Callable[[], Micros],
+) -> None:
+    """Observes, decides and logs, until cancelled: the scorer's loop without its effects.
 
     Args:
         state_view: the known state and policy.
@@ -21,41 +28,18 @@ class DryRun:
         pace: the shortest time between two passes, in seconds.
         now: the wall clock.
     """
-
-    def __init__(
-        self,
-        state_view: StateView,
-        record: ScorerRecord,
-        *,
-        wake: asyncio.Event,
-        pace: float,
-        now: Callable[[], Micros],
-    ) -> None:
-        self._state_view = state_view
-        self._record = record
-        self._wake = wake
-        self._pace = pace
-        self._now = now
-        self._said: dict[ShardName, Content] = {}
-
-    async def run(self) -> None:
-        """Observes, decides and logs, until cancelled."""
-        while True:
-            await wake_or_timeout(self._wake, None)
-            await self._state_view.observe()
-            for name, pool in self._state_view.cache.pools.items():
-                if self._state_view.is_current(name):
-                    for number in sorted(pool.dirty):
-                        self._say(ShardName(name, number))
-                        pool.mark_clean(number)
-            await asyncio.sleep(self._pace)
-
-    def _say(self, shard: ShardName) -> None:
-        pool = self._state_view.cache.pools[shard.pool]
-        content = decide(pool, shard.number, self._now())
-        said = self._said.get(shard)
-        if said is None or not same(said, content):
-            self._said[shard] = content
-            clusters = tuple(sorted(pool.shape.clusters))
-            decided = Decided(content=content, state_seq=self._state_view.seq, clusters=clusters)
-            self._record.would_publish(shard, decided)
+    said: dict[ShardName, Content] = {}
+    while True:
+        await wake_or_timeout(wake, None)
+        await state_view.observe()
+        for name, pool in state_view.cache.pools.items():
+            for number in sorted(pool.dirty) if state_view.is_current(name) else ():
+                shard, content = ShardName(name, number), decide(pool, number, now())
+                pool.mark_clean(number)
+                if shard in said and same(said[shard], content):
+                    continue
+                said[shard] = content
+                clusters = tuple(sorted(pool.shape.clusters))
+                decided = Decided(content=content, state_seq=state_view.seq, clusters=clusters)
+                record.would_publish(shard, decided)
+        await asyncio.sleep(pace)

@@ -84,7 +84,7 @@ class SubmissionStore:
 
     def first_seen(self) -> dict[str, Micros]:
         """The first instants of jobs, by number."""
-        return dict(self._read("SELECT job, since FROM first_seen"))
+        return dict(self._rows("SELECT job, since FROM first_seen"))
 
     def remember(self, seen: Mapping[str, Micros], forgotten: Collection[str]) -> None:
         """Remember the first instants of these jobs, and forget jobs that are gone."""
@@ -101,7 +101,7 @@ class SubmissionStore:
     def fence(self) -> int:
         """The highest epoch of an admitter that was obeyed."""
         return next(
-            (value for name, value in self._read("SELECT name, value FROM facts") if name == _FENCE), 0
+            (value for (value,) in self._rows("SELECT value FROM facts WHERE name = ?", (_FENCE,))), 0
         )
 
     def keep_fence(self, epoch: int) -> None:
@@ -111,15 +111,8 @@ class SubmissionStore:
     def asked(self, scope: str, submission: str) -> SubmittedJob | None:
         """The job of this submission; None where none was asked for."""
         query = "SELECT digest, job, queue, at FROM asked WHERE scope = ? AND id = ?"
-        try:
-            found = self._database.execute(query, (scope, submission)).fetchone()
-        except sqlite3.Error as error:
-            raise SubmissionStoreError(f"cannot be read: {error}") from error
-        return (
-            None
-            if found is None
-            else SubmittedJob(digest=found[0], job=found[1], queue=found[2], at=found[3])
-        )
+        found = self._rows(query, (scope, submission))
+        return next((SubmittedJob(digest=one[0], job=one[1], queue=one[2], at=one[3]) for one in found), None)
 
     def note_asked(self, scope: str, submission: str, asked: SubmittedJob) -> None:
         """Note a job that is asked for, or was made."""
@@ -177,12 +170,9 @@ class SubmissionStore:
         """Close the file."""
         self._database.close()
 
-    def _read(self, query: str) -> list[tuple[str, int]]:
-        return [(name, value) for name, value in self._rows(query)]
-
-    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, of whatever kinds the schema says."""
         try:
-            return self._database.execute(query).fetchall()
+            return self._database.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise SubmissionStoreError(f"cannot be read: {error}") from error

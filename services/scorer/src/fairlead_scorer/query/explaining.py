@@ -12,9 +12,8 @@ from fairlead_policy.explain.shard_explanation import query_shards, rename_jobs,
 from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.shares import divided_by
 from fairlead_scorer.query import job_sentences
-from fairlead_scorer.query.called import called
-from fairlead_scorer.query.concealing import concealed_explanation
 from fairlead_scorer.query.fitting import misfit_of
+from fairlead_scorer.query.names import called, concealed_explanation
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering_view import SteeringView, as_a_tenant_hears

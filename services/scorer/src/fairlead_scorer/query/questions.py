@@ -39,9 +39,8 @@ from fairlead_policy.order.shares import Quotients, divided_by
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
 from fairlead_scorer.query import job_sentences
-from fairlead_scorer.query.called import called
-from fairlead_scorer.query.concealing import concealed_position
 from fairlead_scorer.query.explaining import Explainer
+from fairlead_scorer.query.names import called, concealed_position
 from fairlead_scorer.query.question_reading import read_question, refuse, tenant_asked
 from fairlead_scorer.query.reply_size import queue_payload, tenants_payload
 from fairlead_scorer.query.shard_answers import MOST_POSITIONS

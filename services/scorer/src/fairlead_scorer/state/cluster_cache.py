@@ -20,10 +20,9 @@ from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_facts import FactsChange, PoolsChange, StatedFacts, StatedKey
-from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.name_index import NameIndex, readings_of
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
-from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
+from fairlead_scorer.state.past_sources import FinishedRuns, PersistedUsage, needed_from, revision_of
 from fairlead_scorer.state.pool import CountedJob, RunningJob, ScoredPool
 from fairlead_scorer.state.queue_indexes import UnrankedJobs, WaitingKinds, array_rest
 

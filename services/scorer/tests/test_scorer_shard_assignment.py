@@ -5,7 +5,7 @@ import statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_bus.ownership.assignment import assign
+from fairlead_scorer.decide.shard_assignment import assign
 
 names = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=12)
 

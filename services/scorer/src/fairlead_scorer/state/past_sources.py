@@ -1,8 +1,9 @@
-"""Runs that are over, as long as somebody may have to count them again. Pure."""
+"""Sources of past use: runs that are over, and past use as the owners of shards stated it last, and under which policy. Pure."""
 
-from collections.abc import Callable, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Mapping, ValuesView
 
 from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.messages.decisions import StatedPastUse
 from fairlead_contracts.topology import DAY
 from fairlead_policy.usage.past import RunKey
 from fairlead_scorer.state.past import FinishedRun, PoolPast
@@ -16,7 +17,7 @@ _IN_STEP = 3600 * SECOND
 
 
 class FinishedRuns:
-    """Runs that are over, each by the first end that was told."""
+    """Runs that are over, each by the first end that was told, as long as somebody may have to count them again."""
 
     def __init__(self) -> None:
         self._known: dict[RunKey, FinishedRun] = {}
@@ -74,3 +75,45 @@ def needed_from(pasts: Mapping[str, PoolPast], is_current: Callable[[str], bool]
     ends = {name: earliest for name, past in pasts.items() if (earliest := past.horizon()) is not None}
     in_step = max(ends.values(), default=0) - _IN_STEP
     return min((end for name, end in ends.items() if end >= in_step or is_current(name)), default=None)
+
+
+class PersistedUsage:
+    """The last statement of past use on each shard.
+
+    Which tenants a shard has depends on the policy. A statement under one policy says nothing of the same shard under
+    another. So a decision that comes before its policy is kept here until the policy comes.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, int], StatedPastUse] = {}
+        self._first_policy = 0
+        """The first policy whose statements count."""
+
+    def note(self, statement: StatedPastUse) -> None:
+        """Keeps a statement of any policy, unless it is from before all was forgotten."""
+        if revision_of(statement) >= self._first_policy:
+            self._last[statement.pool, statement.shard] = statement
+
+    def forget(self, revision: int) -> None:
+        """Forgets all statements, as past use does not count under this policy. No earlier one counts ever again."""
+        self._last.clear()
+        self._first_policy = revision
+
+    def under(self, pool: str, revision: int) -> list[StatedPastUse]:
+        """Statements on the pool's shards under this policy."""
+        return [statement for statement in self._of_pool(pool) if revision_of(statement) == revision]
+
+    def not_under(self, pool: str, revision: int) -> list[StatedPastUse]:
+        """Statements on the pool's shards under other policies, the newest policy's last."""
+        return sorted(
+            (statement for statement in self._of_pool(pool) if revision_of(statement) != revision),
+            key=revision_of,
+        )
+
+    def _of_pool(self, pool: str) -> Iterable[StatedPastUse]:
+        return (one for (name, _), one in self._last.items() if name == pool and one.kept is not None)
+
+
+def revision_of(statement: StatedPastUse) -> int:
+    """The policy that a statement was made under; 0 where it names none."""
+    return 0 if statement.basis is None else statement.basis.policy
