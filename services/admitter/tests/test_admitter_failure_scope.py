@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from fairlead_admitter.apply.failure_scope import FailureScope
-from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff, weigh
 from fairlead_admitter.apply.level_applier import LevelApplier, WriteResult
 from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.steering import LevelWrite
@@ -53,7 +52,6 @@ class SteeringPasses:
         self._queued = [*jobs, *behind]
         self.expectations = Expectations(lambda: self.now)
         self.frontend_backoff = FrontendBackoff(lambda: self.now, stale_after=10.0)
-        self._failure_scope = FailureScope(self.expectations.backoff, self.frontend_backoff)
         self._frontend = frontend
 
     async def a_pass(self) -> PlanOutcome:
@@ -79,7 +77,7 @@ class SteeringPasses:
             longest=9.0,
         )
         applied = await application.carry_out("p", plan, lambda: True)
-        self._failure_scope.weigh(applied, self._queued)
+        weigh(applied, self._queued, backoff=self.expectations.backoff, frontend=self.frontend_backoff)
         landed = {write.job.uid for write, _ in applied.landed}
         self.left = [job for job in self.left if job.uid not in landed]
         self.now += PASS_SECONDS + self.frontend_backoff.seconds_left

@@ -10,7 +10,7 @@ One turn of `reconciler` goes through the rooms in this order, and each room kno
   frontend's line by `frontend_order`; an `outcome` is what became of a plan.
 - `report`: `record` counts and logs; `event_log` keeps what was done, `objections` say what speaks against a job,
   `replies` tell senders.
-- `apply`: `level_applier` writes, `frontend_backoff` and `failure_scope` say who is left alone after a failure,
+- `apply`: `level_applier` writes, `frontend_backoff` says who is left alone after a failure,
   `lever_probe` whether the frontend obeys, `release` cleans up.
 - `intake`: `leader_lanes` run while this replica leads; `lane` handles a submission, `admission` rules on it, `creation`
   makes the job, `answers` follow what becomes of it.

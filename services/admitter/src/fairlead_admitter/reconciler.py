@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from fairlead_admitter.apply.failure_scope import FailureScope
-from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff, weigh
 from fairlead_admitter.apply.release import PoolRelease
 from fairlead_admitter.decide.deciding import PoolPlan, decide
 from fairlead_admitter.decide.outcome import PlanOutcome
@@ -100,7 +99,6 @@ class Reconciler:
         self._release = release
         self._clock = clock
         self._frontend_backoff = frontend_backoff
-        self._failure_scope = FailureScope(expectations.backoff, frontend_backoff)
         self._lead = lead
         self._epoch: int | None = None
         self._words: dict[str, tuple[bytes | None, ...]] = {}
@@ -261,7 +259,8 @@ class Reconciler:
         applied = await self._applier.carry_out(pool, plan.writes, self._permit_plan(pool, queues, plan))
         self._clock.look()
         self._planner.applied(pool, applied)
-        if self._failure_scope.weigh(applied, self._watch.facts.queued_jobs()):
+        queued, backoff = self._watch.facts.queued_jobs(), self._expectations.backoff
+        if weigh(applied, queued, backoff=backoff, frontend=self._frontend_backoff):
             self._wake.set()
         return applied
 
