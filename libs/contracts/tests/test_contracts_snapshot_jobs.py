@@ -212,7 +212,7 @@ def test_demands_that_repeat_are_one_dict_and_those_that_hardly_do_end_alike(dif
     for number, job in enumerate(found):
         job["id"] = f"j{number}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlead_contracts.snapshot.demands._REMEMBERED", AT_ONCE)
+        patch.setattr("fairlead_contracts.snapshot.jobs._REMEMBERED", AT_ONCE)
         read = as_json({**AROUND, "jobs": found})
     assert isinstance(read, Snapshot)
     cpus = [job.demand.get("cpu", 0) for job in read.jobs]

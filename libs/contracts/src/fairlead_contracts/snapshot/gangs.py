@@ -1,4 +1,4 @@
-"""The sense of a snapshot's nodes and gangs. Used by `validate`, which knows where in the file they stand."""
+"""The sense of a snapshot's nodes and gangs. Used by `validate` and `jobs`, which know where in the file they stand."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,19 +1,19 @@
-"""The sense of a snapshot's jobs, waiting and running."""
+"""The sense of a snapshot's jobs, waiting and running: their ids, what they ask for, and the rest."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import batched
+from itertools import batched, compress
+from operator import is_, not_
+from typing import cast
 
 from msgspec.structs import replace
 
+from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.base.quantities import exponent_hint, in_digits
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
-from fairlead_contracts.snapshot.demands import DemandReader
 from fairlead_contracts.snapshot.gangs import check_asks, check_gang
-from fairlead_contracts.snapshot.job_ids import JobIds
-from fairlead_contracts.snapshot.queues import check_level
 from fairlead_contracts.snapshot.tenants import TenantChecks
 from fairlead_contracts.snapshot.types import (
     SnapshotJob,
@@ -21,10 +21,164 @@ from fairlead_contracts.snapshot.types import (
     WrittenJob,
     WrittenRunning,
 )
-from fairlead_contracts.snapshot.values import LAST_SECOND, SnapshotValues
+from fairlead_contracts.snapshot.values import (
+    LAST_SECOND,
+    EntryPlace,
+    SnapshotValues,
+    are_names,
+    check_level,
+    is_name,
+)
 
 AT_ONCE = 1024
 """Jobs that are read side by side, field by field: one by one takes three times as long."""
+_REMEMBERED = 32_768
+"""Different demands that are remembered: some 10 MB."""
+
+
+class JobIds:
+    """The ids and uids that were met. An id counts as the uid of a waiting job that states none.
+
+    Args:
+        values: collects problems.
+    """
+
+    def __init__(self, values: SnapshotValues) -> None:
+        self._values = values
+        self._ids: set[str] = set()
+        """Ids of running jobs, and of jobs that state a uid, too."""
+        self._uids: set[str] = set()
+        """Uids as stated."""
+        self._only_ids: set[str] = set()
+        """Ids of jobs whose ids are their uids, too."""
+
+    def take_running(self, at: int, id: str) -> None:  # noqa: A002 # the snapshot's own word
+        """Adds the id of a running job, and tells what is wrong with it."""
+        self._check_id("running", at, id)
+        self._ids.add(id)
+
+    def take_all(self, jobs: Sequence[WrittenJob]) -> bool:
+        """Adds the ids of some waiting jobs, if all of them are right."""
+        ids = {job.id for job in jobs}
+        stated = {job.uid for job in jobs if job.uid is not None}
+        uids = {job.id if job.uid is None else job.uid for job in jobs} if stated else ids
+        named = ids | stated if stated else ids
+        are_new = (
+            len(ids) == len(uids) == len(jobs)
+            and ids.isdisjoint(self._ids)
+            and uids.isdisjoint(self._uids)
+            and named.isdisjoint(self._only_ids)
+            and are_names(named)
+        )
+        if are_new:
+            only = uids - stated
+            self._only_ids |= only
+            self._ids |= ids - only
+            self._uids |= stated
+        return are_new
+
+    def take(self, at: int, job: WrittenJob) -> None:
+        """Adds the ids of one waiting job, and tells what is wrong with them."""
+        known = len(self._values.problems)
+        uid = job.id if job.uid is None else job.uid
+        self._check_id("jobs", at, job.id)
+        if job.uid is not None:
+            self._values.check_name(("jobs", at, "uid"), uid)
+        is_known = uid in self._uids or (job.uid is not None and uid in self._only_ids)
+        if is_known and len(self._values.problems) == known:
+            self._values.fail(("jobs", at, "uid"), uid, "is another job's, too")
+        if job.uid is None:
+            self._only_ids.add(uid)
+        else:
+            self._ids.add(job.id)
+            self._uids.add(uid)
+
+    def _check_id(self, key: str, at: int, id: str) -> None:  # noqa: A002 # the snapshot's own word
+        if not is_name(id):
+            self._values.check_name((key, at, "id"), id)
+        if id in self._only_ids or id in self._ids:
+            self._values.fail((key, at, "id"), id, "is another job's, too")
+
+
+class DemandReader:
+    """Reads demands, without what is 0. Jobs that ask for the same mostly share one dict.
+
+    Args:
+        resources: names of the pools' resources, by pool.
+        values: reads amounts, and collects problems.
+    """
+
+    def __init__(self, resources: Mapping[str, AbstractSet[str]], values: SnapshotValues) -> None:
+        self._resources = resources
+        self._values = values
+        self._known: dict[tuple[object, ...], dict[str, int]] = {}
+        self._varied = False
+        """Whether demands hardly repeat: to look for them costs as much as reading them."""
+
+    def one(self, place: EntryPlace, found: Mapping[str, object], pool: str) -> dict[str, int]:
+        """Reads one demand, and tells its problems."""
+        amounts = self._values.amounts(place, found)
+        self._values.check_resources(place, found, pool, self._resources.get(pool))
+        return {resource: amount for resource, amount in amounts.items() if amount}
+
+    def all(
+        self, at: int, found: Sequence[Mapping[str, object]], pools: Sequence[str]
+    ) -> list[dict[str, int]]:
+        """The demands of waiting jobs of these pools.
+
+        Args:
+            at: the position of the first; problems are told of that one.
+            found: the demands as written.
+            pools: the pool of each.
+        """
+        named = set[str]().union(*found)
+        for pool in set(pools):
+            known = self._resources.get(pool, named)
+            if not named <= known and any(
+                not one.keys() <= known for one, its in zip(found, pools, strict=True) if its == pool
+            ):
+                return self._one_by_one(at, found, pools)
+        try:
+            return self._shared(self._side_by_side(found, named))
+        except FieldError:
+            return self._one_by_one(at, found, pools)
+
+    def _one_by_one(
+        self, at: int, found: Sequence[Mapping[str, object]], pools: Sequence[str]
+    ) -> list[dict[str, int]]:
+        return [self.one(("jobs", at, "demand"), one, pool) for one, pool in zip(found, pools, strict=True)]
+
+    def _side_by_side(
+        self, found: Sequence[Mapping[str, object]], named: AbstractSet[str]
+    ) -> list[dict[str, int]]:
+        """The demands, resource by resource; `named` are those that some of them names.
+
+        Raises:
+            FieldError: some resource is none, or an amount cannot be read; nothing is told.
+        """
+        read = cast("list[dict[str, int]]", list(map(dict, found)))  # as soon as each amount is read
+        for resource in named:
+            asking = [one for one in read if resource in one]
+            amounts = self._values.column_of_amounts(resource, [one[resource] for one in asking])
+            for one, amount in zip(asking, amounts, strict=True):
+                one[resource] = amount
+            if 0 in amounts:
+                for one in compress(asking, map(not_, amounts)):
+                    del one[resource]
+        return read
+
+    def _shared(self, read: list[dict[str, int]]) -> list[dict[str, int]]:
+        """Demands of which those that are known are one dict, which all who ask for the same share."""
+        if self._varied:
+            return read
+        known = self._known
+        is_full = len(known) >= _REMEMBERED
+        names_and_amounts = [(*one, *one.values()) for one in read]
+        shared = list(map(known.get if is_full else known.setdefault, names_and_amounts, read))
+        if is_full and sum(map(is_, shared, read)) > len(read) / 2:
+            self._varied = True
+            known.clear()
+        return shared
 
 
 class JobChecks:

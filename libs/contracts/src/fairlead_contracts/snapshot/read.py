@@ -34,9 +34,8 @@ from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.json_text import WRITTEN_BY_HAND, JsonError, parse_json
 from fairlead_contracts.base.reading import StructReader, no_mapping, with_unread
 from fairlead_contracts.policyfile.read import names_of
-from fairlead_contracts.snapshot.queues import misplaced
 from fairlead_contracts.snapshot.types import Snapshot, WrittenJob, WrittenSnapshot
-from fairlead_contracts.snapshot.validate import SnapshotChecks
+from fairlead_contracts.snapshot.validate import SnapshotChecks, misplaced
 
 _unopened_jobs = msgspec.json.Decoder(WrittenSnapshot[msgspec.Raw])
 _job = msgspec.json.Decoder(WrittenJob)

@@ -1,18 +1,18 @@
 """The sense of a snapshot: references, quantities, times, and what this release does not act on yet."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.frontend.cards import CARD_RESOURCES
-from fairlead_contracts.frontend.shipped import SHIPPED
+from fairlead_contracts.frontend.shipped import SHIPPED, shipped_capabilities
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import names_of, read_document
-from fairlead_contracts.snapshot.gangs import check_node
+from fairlead_contracts.snapshot.gangs import Fail, check_node
 from fairlead_contracts.snapshot.jobs import JobChecks
-from fairlead_contracts.snapshot.queues import check_class_value, check_queue
 from fairlead_contracts.snapshot.tenants import TenantChecks
 from fairlead_contracts.snapshot.types import (
     Snapshot,
@@ -20,11 +20,15 @@ from fairlead_contracts.snapshot.types import (
     SnapshotNode,
     SnapshotPool,
     SnapshotQueue,
+    WrittenClassValue,
     WrittenJob,
     WrittenQueue,
     WrittenSnapshot,
 )
-from fairlead_contracts.snapshot.values import SnapshotValues, listed
+from fairlead_contracts.snapshot.values import SnapshotValues, check_level, listed
+
+type QueueKey = tuple[str, str, str]
+"""(cluster, frontend, name) of a queue."""
 
 
 class SnapshotChecks[Job]:
@@ -162,7 +166,7 @@ class SnapshotChecks[Job]:
 
     def _queues(self) -> list[SnapshotQueue]:
         queues = []
-        keys = set[tuple[str, str, str]]()
+        keys = set[QueueKey]()
         for at, written in enumerate(self._written.queues):
             self._values.check_name(("queues", at, "name"), written.name)
             self._values.frontend("queues", at, written.frontend)
@@ -197,3 +201,82 @@ class SnapshotChecks[Job]:
             named.add((value.cluster, value.job_class))
             values.append(value)
         return values
+
+
+def check_queue(queue: WrittenQueue, pool: str, fail: Fail) -> SnapshotQueue:
+    """The queue, in the pool that was found for it."""
+    for name in ("default_level", "lowest_level", "highest_level"):
+        check_level(name, getattr(queue, name), fail)
+    if queue.lowest_level > queue.highest_level:
+        fail("highest_level", queue.highest_level, f"must not be below lowest_level, {queue.lowest_level}")
+    return SnapshotQueue(
+        name=queue.name,
+        pool=pool,
+        frontend=queue.frontend or "",
+        cluster=queue.cluster or "",
+        default_level=queue.default_level,
+        lowest_level=queue.lowest_level,
+        highest_level=queue.highest_level,
+        bands_by_class=queue.bands_by_class,
+        preemption=queue.preemption,
+        capabilities=_capabilities(queue),
+    )
+
+
+def _capabilities(queue: WrittenQueue) -> Capabilities | None:
+    """The capabilities that the queue states; None where its frontend's name says them all."""
+    alone = {
+        name: value
+        for name in ("ties", "orders_across_queues")
+        if (value := getattr(queue, name)) is not None
+    }
+    if queue.capabilities is None and not alone:
+        return None
+    known = queue.capabilities or shipped_capabilities(queue.frontend or "")
+    return Capabilities(**msgspec.structs.asdict(known) | alone)
+
+
+def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: Fail) -> SnapshotClassValue:
+    """Checks a cluster's value of one class.
+
+    Args:
+        found: the value as written.
+        classes: the policy's classes; empty where they are not known.
+        fail: tells a problem.
+    """
+    if classes and found.job_class not in classes:
+        fail("class", found.job_class, f"must be one of {', '.join(classes)}")
+    check_level("value", found.value, fail)
+    return SnapshotClassValue(job_class=found.job_class, value=found.value, cluster=found.cluster or "")
+
+
+def misplaced(snapshot: Snapshot) -> Iterator[FieldError]:
+    """Finds what belongs to no queue of the snapshot: jobs of pools that have queues there, and values of classes.
+
+    A job would be planned by levels that it cannot get, and a value would change nothing.
+    """
+    clusters = {queue.cluster for queue in snapshot.queues}
+    for at, value in enumerate(snapshot.class_values):
+        if value.cluster not in clusters:
+            reason = "is not the cluster of a queue in `queues`"
+            yield FieldError(f"class_values[{at}].cluster", value.cluster, reason)
+    keys: dict[str, set[QueueKey]] = {}
+    for queue in snapshot.queues:
+        keys.setdefault(queue.pool, set()).add((queue.cluster, queue.frontend, queue.name))
+    for at, job in enumerate(snapshot.jobs if keys else ()):
+        known = keys.get(job.pool)
+        key = job.cluster, job.frontend, job.queue
+        if known is not None and key not in known:
+            yield FieldError(f"jobs[{at}].queue", job.queue, _why_astray(key, job.pool, known))
+
+
+def _why_astray(key: QueueKey, pool: str, known: Collection[QueueKey]) -> str:
+    alike = {(cluster, frontend) for cluster, frontend, name in known if name == key[2]}
+    if alike:
+        places = " or ".join(sorted(_place(*one) for one in alike))
+        return f"stands {places} in `queues`, and the job {_place(*key[:2])}"
+    return f"is not a queue of pool {pool!r} in `queues`"
+
+
+def _place(cluster: str, frontend: str) -> str:
+    return f"on cluster {cluster!r} with frontend {frontend!r}"

@@ -11,6 +11,7 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, from_seconds
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units, exponent_hint, parse_quantity
+from fairlead_contracts.messages.state import HIGHEST_LEVEL
 from fairlead_contracts.snapshot.gangs import AmountsReader, Fail
 
 type EntryPlace = tuple[str, int, str]
@@ -268,3 +269,9 @@ def listed(names: Collection[str]) -> str:
     """Names as a sentence has them: the first of them."""
     shown = sorted(names)[:_LISTED]
     return (", ".join(shown) + (", …" if len(names) > len(shown) else "")) or "none"
+
+
+def check_level(name: str, level: int, fail: Fail) -> None:
+    """Whether a frontend can have the level."""
+    if abs(level) > HIGHEST_LEVEL:
+        fail(name, level, f"must lie between -{HIGHEST_LEVEL} and {HIGHEST_LEVEL}")

@@ -5,13 +5,14 @@ import msgspec
 from fairlead_contracts.base.instants import Micros, to_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
-from fairlead_contracts.snapshot.queues import class_value_to_plain, queue_to_plain
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import (
     Snapshot,
+    SnapshotClassValue,
     SnapshotJob,
     SnapshotNode,
     SnapshotPool,
+    SnapshotQueue,
     SnapshotRunning,
     SnapshotShape,
     SnapshotTenant,
@@ -29,8 +30,8 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
         "pools": [_pool(pool) for pool in snapshot.pools],
         "tenants": [_without_nothing(tenant) for tenant in snapshot.tenants],
         "nodes": [_node(node) for node in snapshot.nodes],
-        "queues": [queue_to_plain(queue, alone) for queue in snapshot.queues],
-        "class_values": [class_value_to_plain(found) for found in snapshot.class_values],
+        "queues": [_queue(queue, alone) for queue in snapshot.queues],
+        "class_values": [_class_value(value) for value in snapshot.class_values],
         "running": [_running(job, stated.get(job.tenant, alone)) for job in snapshot.running],
         "jobs": [_job(job, stated.get(job.tenant, alone)) for job in snapshot.jobs],
     }
@@ -64,6 +65,22 @@ def _node(node: SnapshotNode) -> dict[str, object]:
         if value := getattr(node, name):
             plain[name] = value
     return plain
+
+
+def _queue(queue: SnapshotQueue, expected: str | None) -> dict[str, object]:
+    plain: dict[str, object] = {"name": queue.name} | _optional("pool", queue.pool, expected)
+    for name in ("frontend", "cluster"):
+        plain |= _optional(name, getattr(queue, name), "")
+    for name in ("default_level", "lowest_level", "highest_level", "bands_by_class"):
+        plain[name] = getattr(queue, name)
+    if queue.preemption:
+        plain["preemption"] = queue.preemption
+    return plain | _optional("capabilities", queue.capabilities, None)
+
+
+def _class_value(value: SnapshotClassValue) -> dict[str, object]:
+    plain: dict[str, object] = {"class": value.job_class, "value": value.value}
+    return plain | _optional("cluster", value.cluster, "")
 
 
 def _running(job: SnapshotRunning, expected: str | None) -> dict[str, object]:
