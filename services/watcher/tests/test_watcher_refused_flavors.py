@@ -110,6 +110,24 @@ def test_a_job_is_flavorless_where_every_flavor_of_a_resource_is_named(
 
 
 @pytest.mark.parametrize(
+    ("message", "refused_by"),
+    [
+        (refusal(SPOT, SHORT), ("spot",)),
+        (refusal(TAINTED, SHORT), ("spot",)),
+        (refusal(SHORT), ()),
+        # Another pod set may get another flavor.
+        (refusal(SPOT, SHORT) + "; " + refusal(BASE, pod_set="other"), ()),
+    ],
+)
+def test_a_job_tells_the_flavors_that_refuse_it_while_another_is_used_up(
+    message: str, refused_by: tuple[str, ...]
+) -> None:
+    job = job_of(message, BOTH)
+    assert (job.refused_by or (), bool(job.flavorless)) == (refused_by, False)
+    assert not job_of(message, BOTH, active=False).refused_by, "it is held"
+
+
+@pytest.mark.parametrize(
     ("message", "limited"),
     [
         (refusal(UNSUITED), True),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import msgspec
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,17 @@ def test_a_job_takes_one_flavor_for_each_of_its_pod_sets() -> None:
     assert not fits(room, 4)
     assert room.fits(a_job("x", queue="a", demand={GPU: 4}, shapes=shapes))
     assert not room.fits(a_job("x", queue="a", demand={GPU: 6}, shapes=[*shapes, shapes[0]]))
+
+
+def test_a_job_has_no_room_in_a_flavor_that_the_frontend_says_refuses_it() -> None:
+    queue = a_queue(name="a", quotas=[quota(2, flavor="x"), quota(2, flavor="y")])
+    room = FreeQuota([queue], [], {"a": {("y", GPU): 2}})
+    assert fits(room, 1), "in x"
+    refused = a_job("r", queue="a", demand={GPU: 1}, refused_by=("x",))
+    assert not room.fits(refused), "y is used up"
+    assert not room.fits(msgspec.structs.replace(refused, refused_by=("x", "y")))
+    room.hold("a", {("y", GPU): 1}, sign=-1)
+    assert room.placed(refused) == {("y", GPU): 1}
 
 
 def test_a_queue_that_states_no_quota_or_starts_nothing_has_no_room() -> None:

@@ -344,6 +344,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     flavorless: bool | msgspec.UnsetType = msgspec.UNSET
     """Whether the frontend said of a waiting job that none of its queue's flavors takes it, whatever quota is
     free, and passes it by. Left out where it did not."""
+    refused_by: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Flavors of which the frontend said that they do not take a waiting job, whatever quota is free. Left out for none,
+    and of pod sets that other flavors take."""
     limited: bool | msgspec.UnsetType = msgspec.UNSET
     """Whether the frontend said of a waiting job that a limit of its user's or account's is reached, or that a node, a
     licence or the like is missing, whatever is free: others start past it until that ends. Left out where it did not."""

@@ -2,7 +2,8 @@
 
 A queue has what is left of its own quota, and what the nodes above it have left of what is lent to them, as far as it may
 borrow (as Kueue 0.19 reckons: `available`, pkg/cache/scheduler/resource_node.go). What cannot be seen from a queue's quota,
-as taints and nodes of a flavor, is taken as no hindrance: who is told to fit and does not costs one try.
+as taints and nodes of a flavor, is taken as no hindrance until the frontend says so of that flavor: who is told to fit and
+does not costs one try.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +22,7 @@ type QuotaShape = tuple[object, ...]
 def shape_of(job: JobState) -> QuotaShape:
     """All that decides whether there is room for a job: jobs that share it need not be asked again."""
     parts = tuple((part.pods, *part.demand.items()) for part in job.shapes)
-    return job.queue, tuple(job.demand.items()), parts
+    return job.queue, job.refused_by, tuple(job.demand.items()), parts
 
 
 class _Node(msgspec.Struct, kw_only=True):
@@ -78,7 +79,7 @@ class FreeQuota:
         if queue is None or not queue.active or not queue.quotas:
             return None
         taken: dict[FlavorResource, int] = {}
-        return taken if all(self._place(part, queue, taken) for part in _parts(job)) else None
+        return taken if all(self._place(part, job, taken) for part in _parts(job)) else None
 
     def take(self, job: JobState) -> bool:
         """Hold what the job would take, where there is room for it; gives whether there is."""
@@ -108,28 +109,30 @@ class FreeQuota:
         """The amount of a flavor's resource that the queue could still take, base units; negative beyond quota."""
         return self._free(self._nodes[queue], name)
 
-    def _place(self, part: Mapping[str, int], queue: QueueState, taken: dict[FlavorResource, int]) -> bool:
+    def _place(self, part: Mapping[str, int], job: JobState, taken: dict[FlavorResource, int]) -> bool:
         """Take one pod set's demand from the first flavors that have it, one for the resources of a group."""
         groups: dict[tuple[str, ...], dict[str, int]] = {}
+        quotas = self._queues[job.queue].quotas
         for resource, amount in part.items():
-            flavors = tuple(quota.flavor for quota in queue.quotas if resource in quota.nominal)
+            flavors = tuple(quota.flavor for quota in quotas if resource in quota.nominal)
             if flavors and amount:
                 groups.setdefault(flavors, {})[resource] = amount
-        return all(self._place_group(flavors, asked, queue, taken) for flavors, asked in groups.items())
+        return all(self._place_group(flavors, asked, job, taken) for flavors, asked in groups.items())
 
     def _place_group(
         self,
         flavors: Iterable[str],
         asked: Mapping[str, int],
-        queue: QueueState,
+        job: JobState,
         taken: dict[FlavorResource, int],
     ) -> bool:
-        for flavor in flavors:
+        refusing = job.refused_by or ()
+        for flavor in (one for one in flavors if one not in refusing):
             wanted = {
                 (flavor, resource): amount + taken.get((flavor, resource), 0)
                 for resource, amount in asked.items()
             }
-            if all(amount <= self.free(queue.name, name) for name, amount in wanted.items()):
+            if all(amount <= self.free(job.queue, name) for name, amount in wanted.items()):
                 taken |= wanted
                 return True
         return False

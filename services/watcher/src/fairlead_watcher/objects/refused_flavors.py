@@ -97,6 +97,13 @@ def _too_large(named: re.Match[str]) -> TooLarge | None:
         return None
 
 
+def refused_by_all_pods(refused: RefusedFlavors, pod_sets: int) -> frozenset[str]:
+    """The flavors that refuse each of so many pod sets: of a single one all that are named."""
+    return (
+        frozenset.intersection(*(one.flavors for one in refused)) if len(refused) == pod_sets else frozenset()
+    )
+
+
 def has_no_flavor(
     refused: RefusedFlavors, demand: Mapping[str, int], givers: Mapping[str, Mapping[str, int]]
 ) -> bool:

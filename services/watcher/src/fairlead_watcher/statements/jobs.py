@@ -11,7 +11,7 @@ from fairlead_contracts.messages.state import Fault, JobShape, JobState, Phase
 from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.objects.class_request import AnnotationSource, ClassRequest, class_request_in
 from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merged
-from fairlead_watcher.objects.refused_flavors import has_no_flavor
+from fairlead_watcher.objects.refused_flavors import has_no_flavor, refused_by_all_pods
 from fairlead_watcher.objects.reservable import STRICT
 from fairlead_watcher.objects.shape_verdicts import WorkloadShape
 from fairlead_watcher.objects.workload_context import QueueView, WorkloadContext
@@ -37,8 +37,7 @@ class JobTranslation(NamedTuple):
 
 def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: Micros) -> JobTranslation:
     """The job that a Workload is."""
-    queue = _queue(facts, around)
-    view = around.queue(queue) if queue else None
+    queue, view = _queue(facts, around)
     facts = _beside_replaced(_as_counted(facts, view, around), queue, around)
     demand = _demand(facts, view)
     hold = None if facts.run or facts.end else hold_on(facts, demand, around, now)
@@ -79,6 +78,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         annotations=words.annotations,
         said=facts.said,
         flavorless=(hold is None and _is_flavorless(facts, demand, view, around)) or msgspec.UNSET,
+        refused_by=(hold is None and _refused_by(facts, view, around)) or msgspec.UNSET,
         limited=(hold is None and _is_limited(facts, view, around)) or msgspec.UNSET,
         held_by=hold.why if hold else "",
         faults=(*_faults(class_request, words, hold), *_priority_faults(facts, around)),
@@ -100,12 +100,12 @@ def _level(facts: WorkloadFacts, around: WorkloadContext) -> int:
     return facts.priority + boost
 
 
-def _queue(facts: WorkloadFacts, around: WorkloadContext) -> str:
-    """The ClusterQueue: where quota is held, the admission's; else the one that the LocalQueue leads to."""
-    if facts.run is not None and facts.run.queue:
-        return facts.run.queue
-    local_queue = around.local_queue(facts.namespace, facts.local_queue) if facts.local_queue else None
-    return local_queue.queue if local_queue else ""
+def _queue(facts: WorkloadFacts, around: WorkloadContext) -> tuple[str, QueueView | None]:
+    """The ClusterQueue's name and what is known of it: where quota is held, the admission's; else the LocalQueue's."""
+    name = facts.run.queue if facts.run else ""
+    if not name and facts.local_queue and (found := around.local_queue(facts.namespace, facts.local_queue)):
+        name = found.queue
+    return name, around.queue(name) if name else None
 
 
 def _beside_replaced(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> WorkloadFacts:
@@ -162,6 +162,14 @@ def _is_flavorless(
         return False
     refused = around.refused(WorkloadShape(queue.name, facts.equivalence))
     return has_no_flavor(refused, demand, queue.givers)
+
+
+def _refused_by(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> tuple[str, ...]:
+    """The flavors that Kueue says do not suit it; of several pod sets those that suit none of them."""
+    if facts.run or facts.end or queue is None:
+        return ()
+    refused = around.refused(WorkloadShape(queue.name, facts.equivalence))
+    return tuple(sorted(refused_by_all_pods(refused, max(1, len(facts.shapes)))))
 
 
 def _is_limited(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> bool:
