@@ -14,7 +14,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, Refused
 from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.stopwatch import no_garbage_collected
+from fairlead_testkit.timing.in_hand import no_garbage_collected
 
 JOBS = 10_000
 ROUNDS = 3

@@ -35,7 +35,7 @@ from fairlead_testkit.chaos.audit import made_in, simulated_jobs
 from fairlead_testkit.chaos.intruder import NEIGHBOUR, TENANT, a_mutant
 from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, one_pool
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.stopwatch import no_garbage_collected
+from fairlead_testkit.timing.in_hand import no_garbage_collected
 
 MESSAGES = int(os.environ.get("FAIRLEAD_ABUSE_MESSAGES", "3000"))
 FIRST = int(os.environ.get("FAIRLEAD_ABUSE_FIRST", "0"))

@@ -55,7 +55,7 @@ from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.by_hand.scorer_ports import NobodyElse, StatedLeaders
 from fairlead_testkit.inputs.recorded_facts import CLUSTER, document_of, states_of
 from fairlead_testkit.inputs.recorded_pools import RecordedPool, recorded_pools
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 DIGESTS = Path(__file__).with_name("digests.json")
 REPOSITORY = Path(__file__).parents[2]

@@ -29,7 +29,7 @@ from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory
 from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import SlurmOptions
 from fairlead_testkit.telemetry.prometheus import Prometheus, all_scraped, ensure_prometheus
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
 RULES, ALERTS = FOLDER / "prometheus" / "rules" / "fairlead.yaml", FOLDER / "alerts" / "fairlead.yaml"

@@ -26,7 +26,7 @@ from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.kueue.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 

@@ -26,7 +26,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.inputs.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
 from fairlead_testkit.inputs.cases import cases
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 type StateBatch = dict[str, State | None]
 """Changes by subject; None where the object is gone."""

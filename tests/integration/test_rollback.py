@@ -32,7 +32,7 @@ from fairlead_testkit.kubelab import ADMITTER, KubeLab
 from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
 from fairlead_testkit.processes.process import ServiceProcess
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 ROOT = Path(__file__).parents[2]
 OLDER = os.environ.get("FAIRLEAD_OLDER", "")

@@ -11,7 +11,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.nats_servers.streams import nothing_waits, submissions_left
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

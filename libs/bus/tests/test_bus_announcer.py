@@ -28,7 +28,7 @@ from fairlead_contracts.messages.state import (
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.nats_servers.guarded import guarded_server
 from fairlead_testkit.nats_servers.streams import state_mirror
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import eventually
 from fairlead_testkit.by_hand.bus_harness import working
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 FLOOD = READ_AHEAD // 2
 DURABLE = submit_durable("c1")

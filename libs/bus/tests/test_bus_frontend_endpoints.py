@@ -23,7 +23,7 @@ from fairlead_testkit.inputs.builders import (
     a_set_level,
     a_set_levels,
 )
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 
 @pytest.mark.parametrize(

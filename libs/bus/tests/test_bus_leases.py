@@ -19,7 +19,7 @@ from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import LEASE_SECONDS
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.processes.fresh_interpreter import child_running
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = pytest.mark.integration
 

@@ -19,7 +19,7 @@ from fairlead_contracts.messages.state import STATE, NodeState, State, encode_st
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.processes.fresh_interpreter import child_running
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = pytest.mark.integration
 

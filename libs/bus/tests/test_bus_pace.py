@@ -1,7 +1,7 @@
 """A rate for each of many, and a burst after a rest."""
 
 from fairlead_bus.pace import LinePace
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 
 def test_a_burst_passes_and_then_as_many_as_a_second_allows() -> None:

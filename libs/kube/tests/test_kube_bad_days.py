@@ -25,7 +25,7 @@ from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.by_hand.kube_observer_log import KubeObserverLog
 from fairlead_testkit.processes.http_server import HttpAnswer, http_server, kube_status, write_kubeconfig
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 
 class ScriptedServer:

@@ -40,7 +40,7 @@ from fairlead_kube.reflector import Key, Reflector, whole
 from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.kubelab import ADMIN, ADMITTER, WATCHER, KubeLab, things
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = pytest.mark.kube
 

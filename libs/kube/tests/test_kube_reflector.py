@@ -24,7 +24,7 @@ from fairlead_testkit.by_hand.kube_observer_log import KubeObserverLog
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, Kit, KubeLab
 from fairlead_testkit.nats_servers.proxy import FlakyProxy
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = pytest.mark.kube
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fairlead_kube.connection.throttle import Throttle
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 
 async def test_a_burst_goes_at_once_and_a_rest_fills_the_bucket() -> None:

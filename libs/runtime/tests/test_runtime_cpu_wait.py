@@ -8,7 +8,7 @@ from multiprocessing import Process
 import pytest
 
 from fairlead_runtime.cpu_wait import CpuWait, run_and_wait
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 
 def test_the_part_is_of_the_last_seconds_alone() -> None:

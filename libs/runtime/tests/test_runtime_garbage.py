@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_runtime.garbage import collect_fully
 from fairlead_testkit import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 
 class _Knot:

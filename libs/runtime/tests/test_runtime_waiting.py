@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from fairlead_runtime.waiting import CpuTokenBucket, Pacing, pause_after, until_next, wake_or_timeout
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 PLENTY = 30.0
 SHORT = 0.02

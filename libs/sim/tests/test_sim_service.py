@@ -55,7 +55,7 @@ from fairlead_sim.store import ClusterStore
 from fairlead_sim.workload import one_pool
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.nats_servers.streams import state_mirror
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 
 async def test_what_runs_beside_a_block_ends_with_it() -> None:

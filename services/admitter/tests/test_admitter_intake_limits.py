@@ -20,7 +20,7 @@ from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, RunAdmit
 from fairlead_testkit.by_hand.people import submit
 from fairlead_testkit.inputs.builders import NOW, a_body
 from fairlead_testkit.nats_servers.streams import change_stream, stream_info
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 pytestmark = pytest.mark.timeout(180)
 

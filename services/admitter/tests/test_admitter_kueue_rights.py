@@ -1,5 +1,5 @@
 from fairlead_admitter.frontends.kueue.rights import FORGOTTEN_SECONDS, AccessRight, FreshRefusals
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 A, B = (AccessRight(namespace, "create", "jobs") for namespace in ("team-a", "team-b"))
 

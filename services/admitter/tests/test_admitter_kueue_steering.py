@@ -31,7 +31,7 @@ from fairlead_testkit.kubelab import (
 )
 from fairlead_testkit.kueue.one_gpu_queue import OneGpuQueue
 from fairlead_testkit.oracles.starting_order import in_starting_order
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 

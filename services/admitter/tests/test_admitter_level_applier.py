@@ -28,7 +28,7 @@ from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_testkit.inputs.builders import a_control, a_job, a_queue
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 
 def a_write(

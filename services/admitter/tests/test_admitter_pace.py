@@ -33,7 +33,7 @@ from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import ClassBand, class_bands_of
 from fairlead_policy.snapshot.stated_jobs import JobChange
 from fairlead_testkit.inputs.builders import a_job, a_queue
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 QUICK_SECONDS = Capabilities().quick_answer_seconds
 

@@ -22,7 +22,7 @@ from fairlead_kube.kinds.queues import ClusterQueue
 from fairlead_kube.lever import Lever, LeverProbe
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.kubelab import GPU, things
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = pytest.mark.integration
 FLAGS = DoctorFlags()

@@ -13,7 +13,7 @@ import pytest
 from fairlead_cli.errors import ProcessFailedError
 from fairlead_cli.local.supervision import Program, Supervisor, describe_exit, reaper
 from fairlead_testkit import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 FOREVER = "import time\nwhile True: time.sleep(60)"
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)"

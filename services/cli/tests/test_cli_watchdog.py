@@ -18,7 +18,7 @@ from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction
 from fairlead_cli.kueue.watchdog.watchdog_run import LeaderWatch, run_watchdog
 from fairlead_testkit import eventually
 from fairlead_testkit.kubelab import GPU, KubeLab, things
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 WAIT, LOOSEN, TIGHTEN = QueueAction.WAIT, QueueAction.LOOSEN, QueueAction.TIGHTEN
 

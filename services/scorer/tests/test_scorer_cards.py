@@ -35,7 +35,7 @@ from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_scorer.query.fitting import misfit_of
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.inputs.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 MODELS = ("A30", "H100")
 TENANTS = [Tenant(name="a", weight=2), Tenant(name="b"), Tenant(name="c")]

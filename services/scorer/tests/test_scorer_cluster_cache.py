@@ -25,7 +25,7 @@ from fairlead_testkit.inputs.builders import (
     a_position,
     a_queue,
 )
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 DOCUMENTS = [
     a_document(),

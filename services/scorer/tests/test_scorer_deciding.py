@@ -14,7 +14,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
 from fairlead_testkit.oracles.waiting import uids
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 
 def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None = None) -> ScoredPool:

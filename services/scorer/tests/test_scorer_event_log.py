@@ -19,7 +19,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.inputs.builders import NOW, a_demand, a_job, a_mark, a_pool, a_queue
 from fairlead_testkit.processes.fresh_interpreter import printed_under_other_seeds
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 HOUR = 3_600_000_000
 TEAMS = [f"team-{number}" for number in range(12)]

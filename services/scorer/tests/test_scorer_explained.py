@@ -11,7 +11,7 @@ from fairlead_scorer.query.steering_view import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.by_hand.scorer_ports import NobodyElse, StatedLeaders
 from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 
 def a_task(array: str, task: int, phase: Phase) -> JobState:

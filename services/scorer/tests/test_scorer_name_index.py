@@ -7,7 +7,7 @@ from fairlead_contracts.messages.state import JobState, subject_of
 from fairlead_scorer.state import name_index
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.inputs.builders import a_job
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 _WORDS = st.sampled_from(["a", "ab", "abc", "b", "a/b", "b/a", "team", "é"])
 _SCOPES = st.sampled_from(["team-a", "team-b", "a"])

@@ -20,7 +20,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import SETTLE_AFTER, FinishedRun, finished_run
 from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_mark, a_pool, a_queue
 from fairlead_testkit.inputs.cases import cases
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 POOL = "c1/gpu"
 GPU = "nvidia.com/gpu"

@@ -21,7 +21,7 @@ from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.by_hand.bus_harness import BusHarness
 from fairlead_testkit.inputs.builders import NOW, a_job, a_pool, a_queue
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

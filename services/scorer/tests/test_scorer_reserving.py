@@ -14,7 +14,7 @@ from fairlead_scorer.query.steering_view import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.by_hand.scorer_ports import NobodyElse, StatedLeaders
 from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 HEAD = a_job(uid="head", id="gang")
 NOON = 1_760_000_000_000_000

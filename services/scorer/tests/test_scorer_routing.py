@@ -21,7 +21,7 @@ from fairlead_testkit.inputs.builders import (
     a_submission,
     a_tenant_state,
 )
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 BOTH: list[State] = [
     made(cluster=cluster) for cluster in ("c1", "c2") for made in (a_pool, a_queue, a_tenant_state)

@@ -14,7 +14,7 @@ from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_scorer.decide.decision import decide
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.inputs.builders import NOW, a_job, a_mark, a_pool, a_queue
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 DOCUMENT = PolicyDocument(
     hierarchy=Hierarchy(mode="hdrf"),

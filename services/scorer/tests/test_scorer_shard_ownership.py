@@ -16,7 +16,7 @@ from fairlead_scorer.decide.pace import LATE_TIMES, LONGEST_PACE_SECONDS, rest_a
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
 from fairlead_testkit import eventually
 from fairlead_testkit.inputs.builders import NOW, a_basis, a_tenant_share
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 SHARD = ShardName("c1/gpu", 3)
 

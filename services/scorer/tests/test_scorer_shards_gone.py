@@ -19,7 +19,7 @@ from fairlead_scorer.state.state_view import StateView
 from fairlead_testkit import NatsServer
 from fairlead_testkit.by_hand.bus_harness import BusHarness
 from fairlead_testkit.inputs.builders import NOW, a_pool, a_queue
-from fairlead_testkit.timing.stepping import all_steps
+from fairlead_testkit.timing.in_hand import all_steps
 
 pytestmark = pytest.mark.integration
 

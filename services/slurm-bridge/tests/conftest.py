@@ -23,7 +23,7 @@ from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.kubelab import KubeObject
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 ATTEMPT = Attempt(7, 0)
 KEY = Key("slurm", "slurm-hpc-7-r0")

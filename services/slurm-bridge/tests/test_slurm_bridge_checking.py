@@ -22,8 +22,7 @@ from fairlead_slurm_bridge.hooks.server import HookServer
 from fairlead_testkit.inputs.slurm_builders import a_node, a_partition, some_settings
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 from fairlead_testkit.telemetry.image_registry import ensure_image_registry, image_registry
-from fairlead_testkit.timing.beside import beside
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock, beside
 
 POD = ["--partition=pods", "--comment=image=a.b/c:1"]
 

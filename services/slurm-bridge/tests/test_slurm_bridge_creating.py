@@ -19,7 +19,7 @@ from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
 from fairlead_testkit.inputs.builders import a_create
 from fairlead_testkit.inputs.slurm_builders import GPU, a_slurm_job
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 NAMING = Naming.of(GPU)
 QOS = {"urgent": "urgent"}

@@ -11,7 +11,7 @@ from typing import Any
 from fairlead_slurm_bridge.hooks.server import HookServer
 from fairlead_slurm_bridge.pods.verdicts import START, PrologVerdict
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 
 class Nothing:

@@ -20,7 +20,7 @@ from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.inputs.slurm_builders import GPU, a_node, a_partition, a_slurm_job, some_settings
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 AN_HOUR = 3600.0
 

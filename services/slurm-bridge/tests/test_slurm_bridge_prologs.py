@@ -21,7 +21,7 @@ from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.inputs.slurm_builders import NOON, a_slurm_job
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.manual_clock import ManualClock
+from fairlead_testkit.timing.in_hand import ManualClock
 
 type BeginAgain = Callable[..., AbstractAsyncContextManager[asyncio.Task[PrologVerdict]]]
 type TellEnd = Callable[[], Coroutine[None, None, None]]

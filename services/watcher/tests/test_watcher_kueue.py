@@ -28,7 +28,7 @@ from fairlead_testkit import NatsServer, ServiceProcess, eventually, running
 from fairlead_testkit.kubelab import ADMIN, WATCHER, WORKLOADS_ALONE, ApiError, KubeLab, things
 from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.nats_servers.streams import state_mirror
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 if TYPE_CHECKING:
     from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory

@@ -8,7 +8,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.inputs.builders import a_leader
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 from fairlead_watcher.lateness import Lateness
 
 

@@ -24,7 +24,7 @@ from fairlead_kube.settings import KubeSettings
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.processes.http_server import http_server, refusal, write_kubeconfig
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.objects.workload_context import LocalQueueFacts, local_queue_facts

@@ -43,7 +43,7 @@ from fairlead_testkit.by_hand.people import put_policy
 from fairlead_testkit.inputs.builders import NOW, a_document, a_mark
 from fairlead_testkit.processes.process import ServiceProcess
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 _SECONDS = 60.0
 """Time for what readers see to come right; only spent on failure."""

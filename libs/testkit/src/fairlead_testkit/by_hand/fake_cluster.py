@@ -51,7 +51,7 @@ from fairlead_testkit.inputs.builders import (
 )
 from fairlead_testkit.oracles.starting_order import in_starting_order
 from fairlead_testkit.timing.awaiting import eventually
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 """Call that runs an admitter beside a block, with these of its settings."""

@@ -14,7 +14,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, AnyEvent, Event, JobEnded, JobStarted
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_sim.jobs import SimJob
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 
 def simulated_jobs(store: Path) -> list[SimJob]:

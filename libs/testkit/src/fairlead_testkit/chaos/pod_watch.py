@@ -12,7 +12,7 @@ from fairlead_testkit.kubelab import KubeObject
 from fairlead_testkit.kubelab.errors import ApiUnreachableError
 from fairlead_testkit.slurmlab import SlurmCommandError
 from fairlead_testkit.slurmlab.console import SlurmConsole
-from fairlead_testkit.timing.beside import beside
+from fairlead_testkit.timing.in_hand import beside
 
 _HELD = ("JobHeld", "JobHoldMaxRequeue", "launch_failed", "requeued_in_held")
 _ENDED = (
