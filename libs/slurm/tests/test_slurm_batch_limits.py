@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from fairlead_slurm.batch.checks import batch_target, check_batch, script_of_words
+from fairlead_slurm.batch.checks import ImageRule, batch_target, check_batch, script_of_words
 from fairlead_slurm.batch.fit import BatchTarget, fit
-from fairlead_slurm.batch.image_remarks import ImageRule
 from fairlead_slurm.batch.pods import PodSite
 from fairlead_slurm.batch.script import read
 from fairlead_slurm.controller import CommandController

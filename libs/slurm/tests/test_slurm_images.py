@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead_slurm.batch.image_remarks import ImageRule, image_remarks
+from fairlead_slurm.batch.checks import ImageRule, image_remarks
 from fairlead_slurm.images.credentials import (
     Credential,
     CredentialsUnreadableError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_slurm.batch.image_remarks import ImageRule
+from fairlead_slurm.batch.checks import ImageRule
 from fairlead_slurm.batch.pods import PodSite
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import CommandController

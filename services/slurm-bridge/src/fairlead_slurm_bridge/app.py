@@ -17,7 +17,7 @@ from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.batch.image_remarks import ImageRule
+from fairlead_slurm.batch.checks import ImageRule
 from fairlead_slurm.batch.pods import PodSite
 from fairlead_slurm.controller import CommandController, Controller
 from fairlead_slurm.images.credentials import CredentialsUnreadableError, credentials

@@ -7,9 +7,15 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 import structlog
 
-from fairlead_slurm.batch.checks import TargetSource, batch_target, check_batch, script_of_words
+from fairlead_slurm.batch.checks import (
+    ImageRule,
+    Registry,
+    TargetSource,
+    batch_target,
+    check_batch,
+    script_of_words,
+)
 from fairlead_slurm.batch.fit import BatchTarget
-from fairlead_slurm.batch.image_remarks import ImageRule, Registry
 from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.batch.pods import PodSite
 from fairlead_slurm.errors import FatalSlurmError, SlurmError, SlurmUnreachableError

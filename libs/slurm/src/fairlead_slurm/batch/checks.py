@@ -3,19 +3,56 @@
 Before them `batch_target` asks slurmctld for the site that scripts are measured by.
 """
 
+import enum
 from collections.abc import Sequence
 from typing import Protocol
 
 from fairlead_slurm.batch.fit import BatchTarget, fit
-from fairlead_slurm.batch.image_remarks import ImageRule, Registry, image_remarks
 from fairlead_slurm.batch.options import BatchOption, OptionWord, Remark, options
 from fairlead_slurm.batch.pods import PodSite, image_of
 from fairlead_slurm.batch.script import BatchScript
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.images.reference import ImageReference, image_reference
+from fairlead_slurm.images.registry import ImageAnswer, Presence
 from fairlead_slurm.limits import AccountLimits
 
 _LIMITED = frozenset(("limits", "safe", "all"))
 """Words of AccountingStorageEnforce by which limits count."""
+
+
+class ImageRule(enum.StrEnum):
+    """A site's rule for scripts whose image is not there, or whose registry does not say."""
+
+    OFF = "off"
+    """No registry is asked."""
+    WARN = "warn"
+    """Warn of such images; no script is refused."""
+    REFUSE = "refuse"
+    """Refuse images that are not there; warn where the registry does not say."""
+    STRICT = "strict"
+    """Refuse images that are not there, and those of which the registry does not say."""
+
+
+class Registry(Protocol):
+    """A registry that knows of images."""
+
+    async def ask(self, image: ImageReference) -> ImageAnswer:
+        """Whether the image is there."""
+
+
+async def image_remarks(line: int, image: str, registry: Registry, rule: ImageRule) -> list[Remark]:
+    """The remark on an image, if any; the image's name was checked before."""
+    if rule is ImageRule.OFF:
+        return []
+    found = await registry.ask(image_reference(image))
+    match found.presence:
+        case Presence.THERE:
+            return []
+        case Presence.MISSING:
+            return [Remark(line=line, says=f"image {found.why}", refused=rule is not ImageRule.WARN)]
+        case Presence.UNASKED:
+            says = f"whether the image is there is not known: {found.why}"
+            return [Remark(line=line, says=says, refused=rule is ImageRule.STRICT)]
 
 
 class TargetSource(Protocol):

@@ -102,16 +102,9 @@ def _time(text: str) -> str:
     return "must be a time: minutes, hours:minutes:seconds or days-hours:minutes"
 
 
-def _amount(text: str) -> str:
-    return (
-        ""
-        if _MEMORY.fullmatch(text)
-        else "must be an amount of memory: a whole number with K, M, G or T, as 1500M"
-    )
-
-
-def _number(text: str) -> str:
-    return "" if _COUNT.fullmatch(text) else "must be a number above 0"
+def _form(form: re.Pattern[str], fault: str, *, listed: bool = False) -> Callable[[str], str]:
+    """A rule by which a value, or each part of a list, has this form; else this is its fault."""
+    return lambda text: "" if all(map(form.fullmatch, text.split(",") if listed else [text])) else fault
 
 
 def _nodes(text: str) -> str:
@@ -167,19 +160,6 @@ def highest_task(text: str) -> int:
     return max((int(number) for number in re.findall(r"(?<![:%\d])\d+", text)), default=0)
 
 
-def _gres(text: str) -> str:
-    fits = all(_GRES.fullmatch(part) for part in text.split(","))
-    return "" if fits else "must be a list of resources, as gpu:2 or gpu:h100:2"
-
-
-def _gpus(text: str) -> str:
-    return (
-        ""
-        if all(_GPUS.fullmatch(part) for part in text.split(","))
-        else "must be a number of GPUs, as 2 or h100:2"
-    )
-
-
 def _nice(text: str) -> str:
     found = _NICE.fullmatch(text)
     if found is None:
@@ -192,20 +172,26 @@ def _nice(text: str) -> str:
 
 _RULES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("time", "time-min"), _time),
-    **dict.fromkeys(("mem", "mem-per-cpu", "mem-per-gpu", "tmp"), _amount),
+    **dict.fromkeys(
+        ("mem", "mem-per-cpu", "mem-per-gpu", "tmp"),
+        _form(_MEMORY, "must be an amount of memory: a whole number with K, M, G or T, as 1500M"),
+    ),
     **dict.fromkeys(
         (
             "ntasks", "cpus-per-task", "cpus-per-gpu", "mincpus", "ntasks-per-node", "ntasks-per-core",
             "ntasks-per-socket", "ntasks-per-gpu",
         ),
-        _number,
+        _form(_COUNT, "must be a number above 0"),
     ),
-    **dict.fromkeys(("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket"), _gpus),
+    **dict.fromkeys(
+        ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket"),
+        _form(_GPUS, "must be a number of GPUs, as 2 or h100:2", listed=True),
+    ),
     "nodes": _nodes,
     "begin": _begin,
     "mail-type": _mail_type,
     "signal": _signal,
     "array": _array,
-    "gres": _gres,
+    "gres": _form(_GRES, "must be a list of resources, as gpu:2 or gpu:h100:2", listed=True),
     "nice": _nice,
 }  # fmt: skip

@@ -14,9 +14,8 @@ from fairlead_cli.printing import print_answer
 from fairlead_cli.slurm.clusters import controller
 from fairlead_cli.slurm.flags import ScriptFlags
 from fairlead_cli.slurm.survey import effective_user
-from fairlead_slurm.batch.checks import batch_target, check_batch
+from fairlead_slurm.batch.checks import ImageRule, batch_target, check_batch
 from fairlead_slurm.batch.fit import BatchTarget
-from fairlead_slurm.batch.image_remarks import ImageRule
 from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.batch.pods import PodSite
 from fairlead_slurm.batch.script import read
