@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from fairlead_admitter.decide.merged_order import MergedOrder
-from fairlead_admitter.decide.window import take_heads
+from fairlead_admitter.decide.merged_order import MergedOrder, take_heads
 from fairlead_admitter.observe.decision_gate import PoolHeads
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import DECISION, Position

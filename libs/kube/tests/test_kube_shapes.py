@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
+from fairlead_contracts.frontend.observed import LabelRequirement
 from fairlead_kube.kinds.core import Node, NodePool, PyTorchJob, Webhook
 from fairlead_kube.kinds.objects import (
     Condition,

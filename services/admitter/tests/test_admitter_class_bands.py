@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.apply.barrier import Barrier
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer, take_levels_away
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, Phase, subject_of

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 import pytest
 
 from fairlead_admitter.apply.level_applier import LevelApplier
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.steering import SteeringPlan, steer, take_levels_away
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.frontends.kueue.levels import KueueLevels

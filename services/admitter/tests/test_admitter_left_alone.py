@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from fairlead_admitter.observe.expectations import FIGHT_ROUNDS
-from fairlead_admitter.report.left_alone import LeftAloneRecord
+from fairlead_admitter.report.withheld_levels import LeftAloneRecord
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.control import Mode

@@ -5,8 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.decide.merged_order import MergedOrder
-from fairlead_admitter.decide.window import Ranked, take_heads
+from fairlead_admitter.decide.merged_order import MergedOrder, Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import PoolHeads
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import HOUR

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 
-from fairlead_admitter.decide.merged_order import MergedHeads
+from fairlead_admitter.decide.merged_order import MergedHeads, Ranked, take_heads
 from fairlead_admitter.decide.newcomers import NEW_SECONDS, Newcomers
 from fairlead_admitter.decide.steering import steer
-from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import DecisionOrigin
 from fairlead_admitter.observe.expectations import Expectations
-from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_admitter.observe.running_sizes import RunningSizes
+from fairlead_admitter.observe.facts import ClusterFacts, RunningSizes
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.deciding import PoolPlan, decide
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.steering import SteeringPlan, steer
 from fairlead_admitter.decide.turn_clock import TurnClock
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts

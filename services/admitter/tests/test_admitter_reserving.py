@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from fairlead_admitter.decide.frontend_order import FrontendOrder
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.reserving import Reservations, ReserveDecision, ReservePlanner
 from fairlead_admitter.decide.steering import SteeringPlan, lower_to_class, steer
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.report.reservation_record import ReservationNews, ReservationRecord

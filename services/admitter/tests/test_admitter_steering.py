@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_admitter.apply.barrier import Barrier
-from fairlead_admitter.decide.merged_order import MergedHeads
+from fairlead_admitter.decide.merged_order import MergedHeads, Ranked, take_heads
 from fairlead_admitter.decide.steering import GONE, SteeringPlan, steer, take_levels_away
-from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import DecisionOrigin
 from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.facts import ClusterFacts

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.restraint import (
     Restraint,
     is_short_of_room,
@@ -16,7 +17,6 @@ from fairlead_admitter.decide.restraint import (
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
 from fairlead_admitter.decide.wake_state import FORGIVEN, PASSED_SECONDS, PoolWakes, WakeMemory
 from fairlead_admitter.decide.waking import ORDERED_SECONDS, batch_seconds
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.frontend.capabilities import Capabilities

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.waking import (
     ORDERED_SECONDS,
     WakeInputs,
@@ -15,7 +16,6 @@ from fairlead_admitter.decide.waking import (
     planning_band,
     wake_level,
 )
-from fairlead_admitter.decide.window import Ranked
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState
 from fairlead_policy.levels.plan import Band

@@ -7,9 +7,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.steering import GONE, LevelWrite, SteeringPlan, WriteCause
 from fairlead_admitter.decide.waking import planning_band, untried_level
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.decide.window_levels import NeighbourLevels, WindowLevels, at_untried_levels
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from fairlead_checker.check_entries import Entry
-from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.checker import Checker, CheckerRules
 from fairlead_checker.facts import Checked, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
-from fairlead_checker.instruments import CheckerInstruments
+from fairlead_checker.instruments import CheckerInstruments, CheckTraces
 from fairlead_checker.steps import RESET
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.job_traces import Span, new_trace

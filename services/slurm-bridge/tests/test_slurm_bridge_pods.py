@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.frontend.taints import Toleration
+from fairlead_contracts.frontend.observed import Toleration
 from fairlead_kube.kinds.pods import Pod
 from fairlead_slurm.batch.pods import LONGEST_SCRIPT
 from fairlead_slurm.errors import PodCommentError

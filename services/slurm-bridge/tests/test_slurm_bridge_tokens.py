@@ -5,8 +5,7 @@ import json
 import msgspec
 
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER, USE_MODEL
-from fairlead_contracts.frontend.observed import ObservedPods
-from fairlead_contracts.frontend.taints import Taint, Toleration
+from fairlead_contracts.frontend.observed import ObservedPods, Taint, Toleration
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.objects import ObjectMeta
 from fairlead_kube.kinds.pods import Pod

@@ -9,7 +9,7 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.inputs.builders import a_leader
 from fairlead_testkit.timing.in_hand import beside
-from fairlead_watcher.lateness import Lateness
+from fairlead_watcher.admitter import Lateness
 
 
 @pytest.mark.integration

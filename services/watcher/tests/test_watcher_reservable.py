@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_watcher.objects.quota import CohortFacts, Forest, QueueFacts, Quota, QuotaKey
-from fairlead_watcher.objects.reservable import why_not_reservable
+from fairlead_watcher.statements.enforcement import why_not_reservable
 
 GPU, OTHER, CPU = (
     QuotaKey("a100", "nvidia.com/gpu"),

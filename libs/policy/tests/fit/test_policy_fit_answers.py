@@ -4,8 +4,7 @@ import pytest
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CardState
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
-from fairlead_contracts.frontend.taints import Taint, Toleration
+from fairlead_contracts.frontend.observed import LabelRequirement, Taint, Toleration
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from fairlead_contracts.frontend.cards import CardState
-from fairlead_contracts.frontend.taints import Taint, Toleration
+from fairlead_contracts.frontend.observed import Taint, Toleration
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.packing import Budget

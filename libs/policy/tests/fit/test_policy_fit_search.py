@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from fairlead_contracts.frontend.cards import CardState
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
+from fairlead_contracts.frontend.observed import LabelRequirement
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.node_table import ZoneNodes

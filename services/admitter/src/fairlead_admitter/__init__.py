@@ -5,7 +5,7 @@ One turn of `reconciler` goes through the rooms in this order, and each room kno
 - `observe`: `watch` mirrors what is stated; `facts` of the cluster, the `decision_gate` between scorers and frontend, the
   `policy_view`; `expectations` are what was written and is not seen yet, `job_backoff` which jobs are left alone.
 - `decide`: the `planner` remembers, and views a pool; `deciding` says of a view whether to write and what, by
-  `merged_order`, `window` (as long as `pace` says), `steering` and `protection`; while room is free, `waking` says who is
+  `merged_order` (a window as long as `pace` says), `steering` and `protection`; while room is free, `waking` says who is
   woken, by what `wake_state` keeps, and `restraint` what waits for it; starts are promised by `reserving`, which sees the
   frontend's line by `frontend_order`; an `outcome` is what became of a plan.
 - `report`: `record` counts and logs; `event_log` keeps what was done, `objections` say what speaks against a job,

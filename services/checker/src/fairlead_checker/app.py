@@ -4,10 +4,9 @@ import asyncio
 
 from fairlead_bus import ConnectionSettings, connect
 from fairlead_bus.ownership.leadership import Leadership
-from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.check_writer import CheckWriter
 from fairlead_checker.checker import Checker, CheckerRules
-from fairlead_checker.instruments import CheckerInstruments
+from fairlead_checker.instruments import CheckerInstruments, CheckTraces
 from fairlead_checker.settings import CheckerSettings
 from fairlead_checker.sources import CheckSources
 from fairlead_contracts.base.instants import from_seconds

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from fairlead_checker.facts import Checked
-from fairlead_checker.gangs import zone_key_of
 from fairlead_checker.steps import our_checks
 from fairlead_contracts.base.instants import Micros, to_datetime
 
@@ -18,7 +17,7 @@ def ready(
     workload: Checked, ours: Collection[str], why: str, zone: str | None, now: Micros
 ) -> Sequence[Entry]:
     """The entries that let a Workload through; with the zone that was found where it asks for one: its pods are kept there."""
-    key = zone_key_of(workload)
+    key = workload.zone_key
     updates: Sequence[Entry] = []
     if zone is not None and key is not None:
         updates = [

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from fairlead_checker.check_entries import Entry
-from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.facts import Checked
+from fairlead_checker.instruments import CheckTraces
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import ConflictError, KubeError, NotFoundError

@@ -8,10 +8,9 @@ import msgspec
 
 from fairlead_checker import check_entries
 from fairlead_checker.check_entries import Entry
-from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.facts import Checked
 from fairlead_checker.free_capacity import FreeCapacity
-from fairlead_checker.instruments import CheckerInstruments
+from fairlead_checker.instruments import CheckerInstruments, CheckTraces
 from fairlead_checker.node_snapshot import NodeSnapshot, StartAnswer
 from fairlead_checker.steps import CheckStep, our_checks, step_of
 from fairlead_contracts.base.instants import Micros

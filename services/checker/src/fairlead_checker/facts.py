@@ -1,17 +1,20 @@
-"""The facts that are kept of Workloads and of pods that are on nodes; the rest is dropped as soon as it is decoded. Pure."""
+"""The facts that are kept of Workloads, each a gang, and of pods that are on nodes; the rest is dropped as soon as it is decoded. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_contracts.frontend.cards import Allocation
-from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
+from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT, ZONE_KEY
+from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_kube.kinds.demand import bound_demand
 from fairlead_kube.kinds.objects import instant
+from fairlead_kube.kinds.observed import observed_pods
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.quantities import int32
+from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST, CheckState, PodSet, Workload
 
 OF_WORKLOAD = "kueue.x-k8s.io/workload"
@@ -31,6 +34,16 @@ class CheckedPods(msgspec.Struct, frozen=True, kw_only=True):
     flavors: tuple[str, ...] = ()
     count: int
     """Pods that were admitted: fewer than stated in a partial admission."""
+
+    def admitted(self, flavors: Mapping[str, ResourceFlavor], count: int) -> ObservedPods:
+        """The description of so many of its pods, with what Kueue adds at admission: labels and tolerations of the flavors that it was given."""
+        pods = observed_pods(self.pods.template, self.pods.name, count)
+        given = [flavors[name].spec for name in self.flavors if name in flavors]
+        labels = {key: value for flavor in given for key, value in (flavor.node_labels or {}).items()}
+        tolerated = (toleration for flavor in given for toleration in flavor.tolerations or ())
+        return msgspec.structs.replace(
+            pods, selector={**labels, **pods.selector}, tolerations=(*pods.tolerations, *tolerated)
+        )
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +72,26 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the Workload was put back for a check's `Retry`, and got no quota since."""
     requeue_at: Micros | None
     """Instant until which Kueue keeps it out of its queue."""
+
+    @property
+    def zone_key(self) -> str | None:
+        """The label whose value all nodes of the gang shall share, as its first pods that say so ask."""
+        asked = (one.pods.template.metadata.annotation(ZONE_KEY) for one in self.pod_sets)
+        return next(filter(None, asked), None)
+
+    def gang(
+        self, flavors: Mapping[str, ResourceFlavor], counts: Mapping[str, int]
+    ) -> tuple[ObservedPods, ...]:
+        """The gang that it is: what its pods ask for, and where they may run, a description for each pod set.
+
+        Args:
+            flavors: the flavors by name; one that is not known any more gives nothing.
+            counts: pods by pod set, where they are others than were admitted.
+
+        Raises:
+            FieldError: a quantity cannot be read, or is larger than any cluster.
+        """
+        return tuple(one.admitted(flavors, counts.get(one.pods.name, one.count)) for one in self.pod_sets)
 
 
 class PodUse(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_checker.facts import Checked
-from fairlead_checker.gangs import admitted_pods, zone_key_of
 from fairlead_contracts.base.errors import FieldError
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_policy.fit.observed import FitQuestion, fit_question
@@ -59,8 +58,8 @@ class NodeSnapshot:
             counts: pods by pod set, where they are others than were admitted.
         """
         try:
-            pods = admitted_pods(workload, self._flavors, counts)
-            question = fit_question(pods, self._nodes.values(), zone_key_of(workload))
+            pods = workload.gang(self._flavors, counts)
+            question = fit_question(pods, self._nodes.values(), workload.zone_key)
         except VgpuRequestError as error:
             return StartAnswer(fits=False, why=in_words(ask_refused(error)))
         except FieldError as error:

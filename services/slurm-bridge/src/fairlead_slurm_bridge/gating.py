@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from fairlead_contracts.frontend.taints import Toleration
+from fairlead_contracts.frontend.observed import Toleration
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.settings import KubeSettings

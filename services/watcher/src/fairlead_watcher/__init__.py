@@ -10,6 +10,6 @@ Where to find what. The core, pure:
   make pools and queues of quota
 
 `cluster_view` keeps all of it up to date object by object. The shell: `sources` mirror the kinds that `kinds` names (with
-the rights that it takes), `watcher` is the loop, the bus's announcer states all of it on NATS and tells what happened
-between two statements, `app` wires it.
+the rights that it takes), `admitter` is what the cluster's admitter says, `watcher` is the loop, the bus's announcer states
+all of it on NATS and tells what happened between two statements, `app` wires it.
 """

@@ -20,11 +20,10 @@ from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_runtime.metrics import MetricsObserver
+from fairlead_watcher.admitter import Lateness, LeverSource
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.kinds import Kinds
-from fairlead_watcher.lateness import Lateness
-from fairlead_watcher.lever import LeverSource
 from fairlead_watcher.settings import WatcherSettings
 from fairlead_watcher.sources import WatchedKinds
 from fairlead_watcher.watcher import Watcher, WatcherAudience
@@ -79,7 +78,7 @@ class Parts:
             probe_seconds=settings.probe_seconds,
             rest=self._lateness.due,
         )
-        lever = LeverSource(bus, settings.cluster, self._view.boosts, wake=self._news)
+        lever = LeverSource(bus, settings.cluster, self._view, wake=self._news)
         self._sources = WatchedKinds([*kinds.all(), lever])
         self._instruments.heard(self._sources.ages())
         self._traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)

@@ -5,15 +5,42 @@ Stored in the `policy` bucket under `clearance.<cluster>`, the first release's w
 restarted may obey another.
 """
 
+from collections.abc import Mapping
 from typing import Literal
+
+import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Moment
-from fairlead_contracts.frontend.levers import LEVERS
 
 type LeverName = Literal["boost", "priority", "site-factor"]
 """The field that levels are written into: for Kueue the annotation `kueue.x-k8s.io/priority-boost`, or
 `spec.priority`; for Slurm SiteFactor."""
+
+
+class LeverWords(msgspec.Struct, frozen=True, kw_only=True):
+    """Words that people are told of a lever: its frontend's own."""
+
+    leave_command: str
+    """The command that gives leave to write by it, as it is typed; `{cluster}` stands for the cluster."""
+    ceased: str = ""
+    """The sentence on a cluster that no longer obeys it, `{cluster}`, since it was seen, `{at}`; empty where it always
+    counts."""
+
+
+_DOCTOR = "`fairlead doctor --cluster {cluster} --give-leave`"
+
+LEVERS: Mapping[LeverName, LeverWords] = {
+    # A boost counts where the feature gate is on, and Kueue may be restarted without it at any time.
+    "boost": LeverWords(
+        leave_command=_DOCTOR,
+        ceased="Kueue on {cluster} no longer reads boosts (seen {at:%Y-%m-%d %H:%M} UTC), and leave was "
+        "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave "
+        "for the lever that it finds. The boosts that stood are taken away",
+    ),
+    "priority": LeverWords(leave_command=_DOCTOR),
+    "site-factor": LeverWords(leave_command="`fairlead slurm check --cluster {cluster}`"),
+}
 
 
 class LeverFound(Message, frozen=True, kw_only=True):

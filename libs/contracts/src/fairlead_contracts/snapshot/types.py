@@ -9,8 +9,8 @@ from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.base.reading import Strict
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.frontend.cards import REGISTER, CardCount
+from fairlead_contracts.frontend.observed import Toleration
 from fairlead_contracts.frontend.shipped import completed, shipped_capabilities
-from fairlead_contracts.frontend.taints import Toleration
 from fairlead_contracts.policyfile.document import PolicyDocument
 
 # Written and checked alike ---------------------------------------------------------------------------------------------

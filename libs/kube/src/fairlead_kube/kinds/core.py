@@ -1,7 +1,6 @@
 """Kinds of Kubernetes itself, of Kubeflow and of Karpenter: nodes, namespaces, jobs, node pools, webhooks."""
 
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
-from fairlead_contracts.frontend.taints import Taint
+from fairlead_contracts.frontend.observed import LabelRequirement, Taint
 from fairlead_kube.kinds.objects import (
     Condition,
     KubeStruct,

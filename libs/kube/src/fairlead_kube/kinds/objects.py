@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, from_datetime
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
+from fairlead_contracts.frontend.observed import LabelRequirement
 
 type Amount = str | int | float
 """A quantity as it stands in JSON: "500m", "64Gi", or a bare number where a CRD allows one. See `quantities`."""

@@ -1,7 +1,6 @@
 """Pods and pod templates: their demand, and the nodes on which they may run."""
 
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
-from fairlead_contracts.frontend.taints import Toleration
+from fairlead_contracts.frontend.observed import LabelRequirement, Toleration
 from fairlead_kube.kinds.objects import Condition, KubeStruct, ObjectMeta, RawAmounts
 
 

@@ -1,6 +1,6 @@
 """Kueue's quota: ClusterQueue, Cohort, LocalQueue and ResourceFlavor, v1beta2 and v1beta1 in one shape."""
 
-from fairlead_contracts.frontend.taints import Taint
+from fairlead_contracts.frontend.observed import Taint
 from fairlead_kube.kinds.objects import Amount, Condition, KubeStruct, LabelSelector, ObjectMeta, holds
 from fairlead_kube.kinds.pods import PodToleration
 

@@ -20,7 +20,7 @@ from fairlead_contracts.frontend.cards import (
     CardState,
     with_use,
 )
-from fairlead_contracts.frontend.taints import Taint
+from fairlead_contracts.frontend.observed import Taint
 from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
 from fairlead_contracts.snapshot.types import (
     SnapshotCard,

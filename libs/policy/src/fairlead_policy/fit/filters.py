@@ -6,7 +6,7 @@ As kube-scheduler's plugins NodeAffinity and TaintToleration decide
 
 from collections.abc import Iterable, Iterator
 
-from fairlead_contracts.frontend.taints import Taint
+from fairlead_contracts.frontend.observed import Taint
 from fairlead_policy.fit.shapes import FitNode, PodShape
 
 _KEEPS_OFF = ("NoSchedule", "NoExecute")

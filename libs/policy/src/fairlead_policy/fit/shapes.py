@@ -8,8 +8,7 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.frontend.cards import CardState
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
-from fairlead_contracts.frontend.taints import Taint, Toleration
+from fairlead_contracts.frontend.observed import LabelRequirement, Taint, Toleration
 from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.requests import VgpuRequest
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead_admitter.decide.merged_order import MergedOrder
+from fairlead_admitter.decide.merged_order import MergedOrder, Ranked, take_heads
 from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.pace import Pace
 from fairlead_admitter.decide.protection import STARTED_SECONDS, Protection, own_level, top_level
@@ -36,7 +36,6 @@ from fairlead_admitter.decide.steering import (
     take_levels_away,
 )
 from fairlead_admitter.decide.wake_state import PoolWakes
-from fairlead_admitter.decide.window import Ranked, take_heads
 from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, Unsettled
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts

@@ -1,15 +1,20 @@
-"""A pool's merged heads, as deep as they are needed.
+"""A pool's merged heads, as deep as they are needed, and its window in this cluster, which is taken from them.
 
 Each shard publishes the first positions of each queue; together they are many times the window. The parts are in order
 already, so a prefix of each is enough: the merge of the prefixes is the beginning of the whole merge up to the first
 position that is the last of a prefix that was cut. What lies behind is merged only if the window reaches that far.
 """
 
+from collections.abc import Callable, Iterator, Mapping
+
 import msgspec
 
 from fairlead_admitter.observe.decision_gate import DecisionOrigin, PoolHeads
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_policy.levels.window import Candidate, Window, WindowSize, take_window
 from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.rules.pool_rules import PoolRules
 
@@ -73,3 +78,56 @@ class MergedOrder:
             position.uid: origin for origin, positions in self._parts for position in positions[: self._depth]
         }
         return MergedHeads(merged, origins, not cut)
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A position among the merged heads whose job waits in this cluster."""
+
+    rank: int
+    position: Position | None
+    """The job's position; None where the job keeps it although the order does not show it."""
+    job: JobState
+
+
+def take_heads(
+    beginning: MergedHeads,
+    waiting: Mapping[str, int],
+    facts: ClusterFacts,
+    window_size: WindowSize,
+    *,
+    left_alone: Callable[[JobState], bool] = lambda _: False,
+) -> Window[Ranked]:
+    """The positions among a pool's heads that are labelled in this cluster: see `take_window`.
+
+    Args:
+        beginning: beginning of the pool's merged heads, of all clusters.
+        waiting: number of jobs that wait in each of this cluster's queues, as the decisions say.
+        facts: facts of this cluster.
+        window_size: tells how far the window goes.
+        left_alone: whether nothing is written to a job now: it does not count, as one that no flavor takes.
+    """
+    window = take_window(_candidates(beginning, facts, left_alone), waiting, window_size)
+    return window if window.closed else Window(window.jobs, closed=beginning.whole)
+
+
+def _candidates(
+    beginning: MergedHeads, facts: ClusterFacts, left_alone: Callable[[JobState], bool]
+) -> Iterator[Candidate[Ranked, str]]:
+    taken: set[str] = set()
+    for rank, position in enumerate(beginning.positions):
+        heads = beginning.origins[position.uid].heads
+        if heads.cluster != facts.cluster:
+            continue
+        job = facts.job(position.uid)
+        # A job whose tenant changed is among two shards' heads until the old one's owner has decided, too.
+        if job is None or job.phase is not Phase.WAITING or job.uid in taken:
+            yield Candidate(heads.queue, None, apart=bool(heads.flavorless))
+        else:
+            taken.add(job.uid)
+            yield Candidate(
+                heads.queue,
+                Ranked(rank, position, job),
+                job.demand,
+                counts=not (job.passed_by or left_alone(job)),
+                apart=bool(heads.flavorless),
+            )

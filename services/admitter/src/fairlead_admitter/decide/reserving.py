@@ -11,8 +11,8 @@ from typing import Protocol
 import msgspec
 
 from fairlead_admitter.decide.frontend_order import FrontendOrder
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.steering import GONE
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import SECOND, Micros

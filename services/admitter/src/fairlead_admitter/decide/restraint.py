@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause
 from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.decide.waking import (
@@ -13,7 +14,6 @@ from fairlead_admitter.decide.waking import (
     planning_band,
     wake_level,
 )
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.decide.window_levels import NeighbourLevels, WindowLevels, at_untried_levels
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts

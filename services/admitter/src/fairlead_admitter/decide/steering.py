@@ -14,10 +14,9 @@ from itertools import chain, islice
 
 import msgspec
 
-from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.observe.expectations import Expectations
-from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_admitter.observe.queued_jobs import QueuedJobs
+from fairlead_admitter.observe.facts import ClusterFacts, QueuedJobs
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_band_plan import plan_class_bands

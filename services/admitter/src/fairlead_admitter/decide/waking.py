@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState
 from fairlead_policy.levels.plan import Band

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
+from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause
 from fairlead_admitter.decide.waking import planning_band, untried_level
-from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_policy.levels.class_bands import ClassBand

@@ -5,18 +5,103 @@ the frontend's order as changes come in.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from fairlead_admitter.observe.queued_jobs import QueuedJobs
-from fairlead_admitter.observe.running_sizes import RunningSizes
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.state import CohortQuota, JobState, Phase, QueueState, State, SyncMark
-from fairlead_policy.levels.ties import Tie, tie_of
+from fairlead_policy.levels.adherence import charges
+from fairlead_policy.levels.ties import Tie, TieIndex, tie_of
 from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.snapshot.stated_facts import StatedFacts
 from fairlead_policy.snapshot.stated_jobs import JobChange
 
+type _Size = frozenset[tuple[str, int]]
 _QUEUED = (Phase.WAITING, Phase.HELD)
+
+
+class RunningSizes:
+    """The demands of running jobs, by queue. Jobs come in few sizes: as many as there are kinds of jobs."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, Counter[_Size]] = {}
+        self._jobs: dict[str, dict[str, JobState]] = {}
+        self._charged: dict[str, Counter[tuple[str, str]]] = {}
+
+    def of(self, queue: str) -> Collection[JobState]:
+        """The jobs that run by the queue's quota."""
+        return self._jobs.get(queue, {}).values()
+
+    def charged(self, queue: str) -> Mapping[tuple[str, str], int]:
+        """The quota of the queue that these jobs hold: by flavor and resource, in base units."""
+        return self._charged.get(queue, {})
+
+    def put(self, job: JobState) -> None:
+        """Adds a job that runs now."""
+        self._charged.setdefault(job.queue, Counter()).update(charges(job))
+        self._jobs.setdefault(job.queue, {})[job.uid] = job
+        self._sizes.setdefault(job.queue, Counter())[frozenset(job.demand.items())] += 1
+
+    def take(self, job: JobState) -> None:
+        """Takes out a job, as it was put, that runs no more."""
+        self._charged[job.queue].subtract(charges(job))
+        del self._jobs[job.queue][job.uid]
+        sizes = self._sizes[job.queue]
+        size = frozenset(job.demand.items())
+        sizes[size] -= 1
+        if not sizes[size]:
+            del sizes[size]
+
+    def largest(self, queues: Iterable[str]) -> dict[str, int]:
+        """The most of each resource that one running job of these queues holds, in base units."""
+        largest: dict[str, int] = {}
+        for queue in queues:
+            for size in self._sizes.get(queue, ()):
+                for resource, amount in size:
+                    largest[resource] = max(largest.get(resource, 0), amount)
+        return largest
+
+
+class QueuedJobs:
+    """The waiting jobs of a class in a queue, in the frontend's own order within each level; and the held ones.
+
+    Jobs share few levels: the default, those of the labelled heads, and the values of priority classes. So a pass looks
+    at the first jobs of each level and never at all jobs.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, TieIndex] = {}
+        """Waiting jobs by level."""
+        self.held: dict[int, set[str]] = {}
+        """Uids of held jobs by level."""
+
+    def put(self, job: JobState, tie: Tie) -> None:
+        """Adds a job that stands in the queue now."""
+        if job.phase is Phase.WAITING:
+            self.waiting.setdefault(job.level, TieIndex()).put(job.uid, tie)
+        else:
+            self.held.setdefault(job.level, set()).add(job.uid)
+
+    def take(self, job: JobState) -> None:
+        """Takes out a job, as it was put, that does not stand in the queue any more."""
+        if job.phase is Phase.WAITING:
+            ties = self.waiting[job.level]
+            ties.discard(job.uid)
+            if not ties:
+                del self.waiting[job.level]
+        else:
+            uids = self.held[job.level]
+            uids.discard(job.uid)
+            if not uids:
+                del self.held[job.level]
+
+    def above(self, level: int) -> Iterator[str]:
+        """The uids of all that stand above this level, held ones too; the highest first, then in the frontend's order."""
+        for at in sorted({*self.waiting, *self.held}, reverse=True):
+            if at <= level:
+                return
+            if at in self.waiting:
+                yield from (uid for _, uid in self.waiting[at].in_order())
+            yield from sorted(self.held.get(at, ()))
 
 
 class ClusterFacts:

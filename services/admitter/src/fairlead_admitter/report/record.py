@@ -11,8 +11,7 @@ from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.decision_gate import DecisionVerdict, Unsettled
 from fairlead_admitter.observe.expectations import LevelVerdict
 from fairlead_admitter.report.job_traces import JobTraces
-from fairlead_admitter.report.left_alone import LeftAloneRecord
-from fairlead_admitter.report.withheld_levels import WithheldLevels
+from fairlead_admitter.report.withheld_levels import LeftAloneRecord, WithheldLevels
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.job_traces import exemplar_of

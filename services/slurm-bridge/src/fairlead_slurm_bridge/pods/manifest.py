@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
-from fairlead_contracts.frontend.taints import Toleration
+from fairlead_contracts.frontend.observed import Toleration
 from fairlead_kube.reflector import Key
 from fairlead_slurm.pod_comment import Claim, PodWords
 from fairlead_slurm_bridge.errors import PodRefusedError

@@ -12,10 +12,10 @@ from fairlead_kube.kinds.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.objects.class_request import AnnotationSource, ClassRequest, class_request_in
 from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merged
 from fairlead_watcher.objects.refused_flavors import has_no_flavor, refused_by_all_pods
-from fairlead_watcher.objects.reservable import STRICT
 from fairlead_watcher.objects.shape_verdicts import WorkloadShape
 from fairlead_watcher.objects.workload_context import QueueView, WorkloadContext
 from fairlead_watcher.objects.workload_facts import PODS, WorkloadFacts
+from fairlead_watcher.statements.enforcement import STRICT
 from fairlead_watcher.statements.holds import Hold, hold_on
 
 UNSTAMPED = 0

@@ -17,9 +17,8 @@ from fairlead_kube.kinds.observed import observed_node
 from fairlead_kube.reflector import Key
 from fairlead_watcher.objects.cards import registered_on
 from fairlead_watcher.objects.quota import Forest, QueueFacts, Quotas
-from fairlead_watcher.objects.reservable import why_not_reservable
 from fairlead_watcher.objects.workload_context import LocalQueueFacts
-from fairlead_watcher.statements.enforcement import enforcement, where_jobs_differ
+from fairlead_watcher.statements.enforcement import enforcement, where_jobs_differ, why_not_reservable
 from fairlead_watcher.statements.jobs import UNSTAMPED
 
 FRONTEND = "kueue"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from fairlead_contracts.frontend.label_requirements import OPERATORS
+from fairlead_contracts.frontend.observed import OPERATORS
 from fairlead_kube.kinds.core import NodePool
 from fairlead_kube.kinds.queues import ResourceFlavor
 

@@ -7,7 +7,7 @@ import msgspec
 from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
-from fairlead_contracts.frontend.taints import Taint, Toleration
+from fairlead_contracts.frontend.observed import Taint, Toleration
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument

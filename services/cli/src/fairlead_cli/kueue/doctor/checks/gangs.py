@@ -12,8 +12,7 @@ from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, owner_of, quotas_of
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_contracts.frontend.label_requirements import LabelRequirement
-from fairlead_contracts.frontend.observed import ObservedPods
+from fairlead_contracts.frontend.observed import LabelRequirement, ObservedPods
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.demand import workload_demand
 from fairlead_kube.kinds.observed import observed_node, observed_pods

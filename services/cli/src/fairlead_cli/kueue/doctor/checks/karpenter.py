@@ -10,7 +10,7 @@ from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.kueue.doctor.node_pool_fit import Misfit, makers, misfits
 from fairlead_cli.kueue.doctor.survey import Survey, check, repelling, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_contracts.frontend.taints import Taint
+from fairlead_contracts.frontend.observed import Taint
 from fairlead_kube.kinds.core import NodePool
 from fairlead_kube.kinds.quantities import readable_amounts
 from fairlead_kube.kinds.queues import ResourceFlavor
