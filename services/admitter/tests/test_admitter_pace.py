@@ -22,7 +22,14 @@ from fairlead_admitter.decide.pace import (
     Pace,
     window_size,
 )
-from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection, own_level, top_level
+from fairlead_admitter.decide.protection import (
+    REFUSED_SECONDS,
+    STARTED_SECONDS,
+    Protection,
+    own_level,
+    settled_by,
+    top_level,
+)
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
@@ -269,6 +276,12 @@ def test_a_job_gives_its_level_up_once_it_has_run_for_a_while() -> None:
     assert not writes(99)
     (write,) = writes(100)
     assert write.level == 0
+
+
+def test_a_job_waits_for_that_only_where_many_start() -> None:
+    now = from_seconds(100)
+    assert settled_by(now, MANY_STARTS - 1) is None
+    assert settled_by(now, MANY_STARTS) == now - from_seconds(STARTED_SECONDS)
 
 
 def test_what_was_admitted_is_lifted_once_to_the_top_of_its_band() -> None:

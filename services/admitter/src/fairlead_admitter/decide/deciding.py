@@ -11,7 +11,7 @@ import msgspec
 from fairlead_admitter.decide.merged_order import MergedOrder, Ranked, take_heads
 from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.pace import Pace
-from fairlead_admitter.decide.protection import STARTED_SECONDS, Protection, own_level, top_level
+from fairlead_admitter.decide.protection import Protection, own_level, settled_by, top_level
 from fairlead_admitter.decide.reserving import (
     NOT_WANTED,
     ReserveDecision,
@@ -39,7 +39,7 @@ from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, Unsettled
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.base.instants import Micros, from_seconds
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
@@ -296,7 +296,7 @@ class _Following:
         self, queues: list[str], target: Callable[[JobState, ClassBand], int], cause: WriteCause
     ) -> list[LevelWrite]:
         known, view = self._known, self._view
-        started_by = view.wall - from_seconds(STARTED_SECONDS) if cause is WriteCause.STARTED else None
+        started_by = settled_by(view.wall, known.pace.starts()) if cause is WriteCause.STARTED else None
         writes, settled = known.protection.due(
             queues, view.class_bands, known.class_of, target, cause, started_by=started_by
         )

@@ -5,16 +5,18 @@ own queue or in one that borrowed. Under `preemption: protect` what was admitted
 Between the admission and the lift there is a moment in which it is not protected.
 
 Where a queue takes back what others borrowed whatever the levels are, the levels of what runs say from whom: those whose
-turn came early would lose their room to whoever started later. There a job that has run for some seconds gives its level
-up, and stands where its class alone puts it: whom the frontend stops is then its own choice.
+turn came early would lose their room to whoever started later. There a job that started gives its level up, and stands
+where its class alone puts it: whom the frontend stops is then its own choice. Where many jobs start, it does so once it has
+run for some seconds.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterable
 
+from fairlead_admitter.decide.pace import MANY_STARTS
 from fairlead_admitter.decide.steering import GONE, LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.snapshot.stated_jobs import JobChange
@@ -23,7 +25,8 @@ REFUSED_SECONDS = 300.0
 """Seconds for which a write that was refused is not tried again. Until then its job keeps its level."""
 
 STARTED_SECONDS = 10.0
-"""Seconds for which a job that has started keeps its level where it is to give it up: one that ends sooner costs no write."""
+"""Seconds for which a job that has started keeps its level where it is to give it up and many start: one that ends sooner
+costs no write."""
 
 _CAUSES = (WriteCause.PROTECT, WriteCause.STARTED)
 
@@ -36,6 +39,16 @@ def top_level(job: JobState, class_band: ClassBand) -> int:
 def own_level(job: JobState, class_band: ClassBand) -> int:
     """The level that a running job has by its class alone: its own, where that is in its class's band."""
     return max(class_band.settled(job.base), class_band.band.default)
+
+
+def settled_by(wall: Micros, starts: int) -> Micros | None:
+    """The instant by which a job must have started to give its level up; None where it does so at once: where few start.
+
+    Args:
+        wall: now.
+        starts: number of jobs that started within the last `pace.STARTS_SECONDS`, in all pools.
+    """
+    return None if starts < MANY_STARTS else wall - from_seconds(STARTED_SECONDS)
 
 
 class Protection:
