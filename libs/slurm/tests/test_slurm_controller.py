@@ -15,7 +15,7 @@ from fairlead_slurm.commands import Commands
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import CommandFailedError, ProgramMissingError, SlurmUnreachableError
 from fairlead_slurm.licences import AccountedLicence, LicenceName
-from fairlead_slurm.partition import PartitionJobs, PartitionNodes
+from fairlead_slurm.partition import PodPartition
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.updates import NotAnIdError
 from fairlead_testkit.slurmlab import CLUSTER, OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
@@ -57,7 +57,7 @@ async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab)
 async def test_a_job_that_has_ended_meanwhile_is_not_put_back(slurm_lab: SlurmLab) -> None:
     job = slurm_lab.submit("vision", seconds=0)
     await eventually(lambda: _state(slurm_lab, job) == "COMPLETED", 60, what="it has ended")
-    await PartitionJobs(slurm_lab.conf, "gpu").requeue(job)
+    await PodPartition(slurm_lab.conf, "gpu").requeue(job)
     assert _state(slurm_lab, job) == "COMPLETED"
 
 
@@ -66,7 +66,7 @@ def _state(lab: SlurmLab, job: str) -> str:
 
 
 async def test_a_script_that_slurmctld_does_not_give_is_not_an_empty_one(slurm_lab: SlurmLab) -> None:
-    jobs = PartitionJobs(slurm_lab.conf, "gpu")
+    jobs = PodPartition(slurm_lab.conf, "gpu")
     assert "sleep" in await jobs.script(int(slurm_lab.submit("vision", "--hold")))
     with pytest.raises(CommandFailedError, match="Invalid job id"):
         await jobs.script(4_000_000)
@@ -101,7 +101,7 @@ async def test_a_slurmctld_that_dies_while_it_is_asked_is_unreachable(
         with pytest.raises(SlurmUnreachableError, match=r"reset by peer|Zero Bytes"):
             await CommandController(conf).jobs()
         with pytest.raises(SlurmUnreachableError, match=r"reset by peer|Zero Bytes"):
-            await PartitionJobs(conf, "gpu").script(1)
+            await PodPartition(conf, "gpu").script(1)
 
 
 async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -159,7 +159,7 @@ def operating(slurm_lab: SlurmLab, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users' words need root")
 async def test_all_that_the_bridge_does_an_operator_may(operating: SlurmLab) -> None:
     lab = operating
-    controller, jobs = CommandController(lab.conf), PartitionJobs(lab.conf, "gpu")
+    controller, jobs = CommandController(lab.conf), PodPartition(lab.conf, "gpu")
     held, running = (lab.submit("vision", *words, user=PEOPLE["vision"]) for words in (["--hold"], []))
     await eventually(lambda: _state(lab, running) == "RUNNING", 60, what="one runs")
     assert await controller.nodes()
@@ -185,7 +185,7 @@ async def test_all_that_the_bridge_does_an_operator_may(operating: SlurmLab) -> 
     await tokens.set_total(5)
     assert await tokens.now() is not None
     with pytest.raises(CommandFailedError, match=r"Invalid user|denied"):
-        await PartitionNodes(lab.conf, "gpu").resume(["n1"])
+        await PodPartition(lab.conf, "gpu").resume(["n1"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users' words need root")

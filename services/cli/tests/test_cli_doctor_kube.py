@@ -16,7 +16,7 @@ from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
 from fairlead_cli.kueue.clusters import KubeTarget, target
 from fairlead_cli.kueue.doctor.doctor_run import OwnStart, look, run_doctor
-from fairlead_cli.kueue.doctor.rendering import DoctorReport
+from fairlead_cli.kueue.doctor.verdict import DoctorReport
 from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_contracts import topology
 from fairlead_contracts.base.codec import to_json

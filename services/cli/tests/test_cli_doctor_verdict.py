@@ -14,9 +14,8 @@ from fairlead_cli.kueue.clusters import KubeTarget, target, targets
 from fairlead_cli.kueue.doctor.doctor_run import look
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, seen
-from fairlead_cli.kueue.doctor.rendering import acceptance, closing
 from fairlead_cli.kueue.doctor.survey import Survey
-from fairlead_cli.kueue.doctor.verdict import judge
+from fairlead_cli.kueue.doctor.verdict import acceptance, closing, judge
 from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_cli.local.dry_run import Tail, write_in_words
 from fairlead_contracts.messages.leave import Leave

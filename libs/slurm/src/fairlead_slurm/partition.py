@@ -19,51 +19,8 @@ _DUPLICATE = "Duplicate jobid"
 _IN_A_LIST = 200
 
 
-class PartitionNodes:
-    """The nodes of a partition by Slurm's commands.
-
-    Args:
-        conf: slurm.conf; by default where Slurm's commands look.
-        partition: name of the partition.
-        seconds: longest time of one command.
-    """
-
-    def __init__(self, conf: Path | None, partition: str, *, seconds: float = 20.0) -> None:
-        self._commands = Commands(conf, seconds=seconds)
-        self._partition = partition
-
-    async def drained(self) -> list[str]:
-        """The nodes that Slurm has drained over a duplicate job, and that are in no other partition.
-
-        Raises:
-            SlurmError: slurmctld does not answer.
-        """
-        return duplicates(
-            await self._commands.output("scontrol", "--oneliner", "show", "node"), self._partition
-        )
-
-    async def resume(self, nodes: Iterable[str]) -> None:
-        """Let jobs start on these nodes again, which only an administrator, SlurmUser or root may.
-
-        Raises:
-            SlurmError: slurmctld does not answer, or refuses it.
-        """
-        await self._commands.output("scontrol", "update", f"nodename={','.join(nodes)}", "state=resume")
-
-
-def duplicates(text: str, partition: str) -> list[str]:
-    """Nodes in `scontrol show node` that are drained over a duplicate job and in this partition alone."""
-    return [
-        words["NodeName"]
-        for words in lines_with(text, "NodeName")
-        if "DRAIN" in words.get("State", "")
-        and words.get("Reason", "").startswith(_DUPLICATE)
-        and words.get("Partitions") == partition
-    ]
-
-
-class PartitionJobs:
-    """Jobs of one partition of one cluster.
+class PodPartition:
+    """The partition of one cluster whose jobs run as pods, by Slurm's commands.
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
@@ -127,3 +84,28 @@ class PartitionJobs:
     async def cancel(self, number: int) -> None:
         """Cancel a job, which may have ended."""
         await self._commands.run("scancel", f"{number:d}")
+
+    async def drained(self) -> list[str]:
+        """The nodes that Slurm has drained over a duplicate job, and that are in no other partition."""
+        return duplicates(
+            await self._commands.output("scontrol", "--oneliner", "show", "node"), self._partition
+        )
+
+    async def resume(self, nodes: Iterable[str]) -> None:
+        """Let jobs start on these nodes again, which only an administrator, SlurmUser or root may.
+
+        Raises:
+            SlurmError: slurmctld refuses it.
+        """
+        await self._commands.output("scontrol", "update", f"nodename={','.join(nodes)}", "state=resume")
+
+
+def duplicates(text: str, partition: str) -> list[str]:
+    """Nodes in `scontrol show node` that are drained over a duplicate job and in this partition alone."""
+    return [
+        words["NodeName"]
+        for words in lines_with(text, "NodeName")
+        if "DRAIN" in words.get("State", "")
+        and words.get("Reason", "").startswith(_DUPLICATE)
+        and words.get("Partitions") == partition
+    ]

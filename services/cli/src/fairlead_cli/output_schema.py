@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead_cli.console import write_line
-from fairlead_cli.kueue.doctor.rendering import DoctorReport
+from fairlead_cli.kueue.doctor.verdict import DoctorReport
 from fairlead_cli.outcomes import (
     ClassGranted,
     ControlSaid,

@@ -15,7 +15,7 @@ from fairlead_runtime.metrics import MetricsObserver
 from fairlead_slurm.errors import PodCommentError
 from fairlead_slurm.licences import AccountedLicence, LicenceName
 from fairlead_slurm.munge import Munge
-from fairlead_slurm.partition import PartitionJobs, PartitionNodes
+from fairlead_slurm.partition import PodPartition
 from fairlead_slurm.pod_comment import claim
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm_bridge.checking import BatchChecks
@@ -63,7 +63,7 @@ class Gate:
     ) -> None:
         self._settings = settings
         conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
-        self._jobs = PartitionJobs(conf, partition, seconds=settings.command_seconds)
+        self._partition = PodPartition(conf, partition, seconds=settings.command_seconds)
         self._mirror = KubeMirror(client, settings.cluster, settings.pods_node_labels, observer=observer)
         times = Times(
             ready=settings.pods_ready_seconds,
@@ -72,7 +72,7 @@ class Gate:
         )
         runs = Runs(store, time.time)
         self._life = PodLife(
-            self._jobs,
+            self._partition,
             client,
             self._mirror,
             pod_rules(settings),
@@ -84,7 +84,6 @@ class Gate:
         self._follower = PodFollower(client, self._mirror, self._life)
         self._keeper = ResultKeeper(client, self._mirror)
         self._licence = _licence(settings, conf)
-        self._nodes = PartitionNodes(conf, partition, seconds=settings.command_seconds)
         lifecycle.readiness.add("kubernetes", lambda: self._mirror.why_not(settings.pods_silence_seconds))
 
     def start(
@@ -105,7 +104,7 @@ class Gate:
             hint: told that something happens in Slurm.
         """
         sweeper = Sweeper(
-            self._jobs,
+            self._partition,
             self._mirror,
             self._life,
             leads=leads,
@@ -131,7 +130,7 @@ class Gate:
         tasks.start("sweeper", sweeper.run())
         if self._settings.pods_resume_nodes:
             seconds = self._settings.pods_sweep_seconds
-            tasks.start("nodes", resume_nodes(self._nodes, leads=leads, seconds=seconds))
+            tasks.start("nodes", resume_nodes(self._partition, leads=leads, seconds=seconds))
         tokens = self._tokens(leads)
         if tokens is not None:
             tasks.start("tokens", tokens.run())

@@ -23,7 +23,7 @@ async def examined(plan: StackPlan, bus: Bus, flags: DoctorFlags, end: asyncio.E
     """
     # The doctor's rules are only needed where there is a cluster.
     from fairlead_cli.kueue.doctor.doctor_run import OwnStart, look
-    from fairlead_cli.kueue.doctor.rendering import view
+    from fairlead_cli.kueue.doctor.verdict import view
 
     start = OwnStart(dry_run=plan.dry_run, checks_gangs=plan.gang_fit)
     for target in plan.kubernetes:

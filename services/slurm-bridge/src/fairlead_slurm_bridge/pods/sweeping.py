@@ -11,7 +11,7 @@ from fairlead_kube.errors import KubeError
 from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmError
-from fairlead_slurm.partition import PartitionNodes
+from fairlead_slurm.partition import PodPartition
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.forgotten_starts import is_left
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
@@ -161,14 +161,14 @@ class Sweeper:
             await self._queue.wake(woken)
 
 
-async def resume_nodes(nodes: PartitionNodes, *, leads: Callable[[], bool], seconds: float) -> None:
+async def resume_nodes(partition: PodPartition, *, leads: Callable[[], bool], seconds: float) -> None:
     """Resume the nodes that Slurm drains over a job that it forgot, until cancelled.
 
     On the partition's nodes stand the processes that print pods' output, and no program: what slurmd still holds there takes
     nothing from the next job.
 
     Args:
-        nodes: answers about slurmctld's nodes.
+        partition: answers about its nodes.
         leads: whether this bridge is the one that acts.
         seconds: time between two looks.
     """
@@ -177,8 +177,8 @@ async def resume_nodes(nodes: PartitionNodes, *, leads: Callable[[], bool], seco
     while True:
         if leads():
             try:
-                if drained := await nodes.drained():
-                    await nodes.resume(drained)
+                if drained := await partition.drained():
+                    await partition.resume(drained)
                     log.warning("nodes_resumed", nodes=drained)
                 complained = ""
             except SlurmError as error:

@@ -22,9 +22,8 @@ from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.checks.queues import named_pools, preempting_pools
 from fairlead_cli.kueue.doctor.reading import take
-from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, view
 from fairlead_cli.kueue.doctor.survey import Survey
-from fairlead_cli.kueue.doctor.verdict import DoctorVerdict, judge
+from fairlead_cli.kueue.doctor.verdict import DoctorReport, DoctorVerdict, acceptance, closing, judge, view
 from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_cli.options import Format
 from fairlead_cli.policy.files import read_file, shipped_policy
