@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead_bus import Bus, BusTally, ConnectionSettings, Revisions, connect
-from fairlead_bus.facts.announcer import Announcer
+from fairlead_bus import Bus, BusTally, ConnectionSettings, connect
+from fairlead_bus.facts.announcer import Announcer, Revisions
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology

@@ -60,7 +60,6 @@ from fairlead_bus.streams.delivery import Delivery
 from fairlead_bus.streams.follower import Follower
 from fairlead_bus.streams.mirror import Mirror, is_deletion
 from fairlead_bus.streams.publisher import Publisher, PublishFailedError
-from fairlead_bus.streams.revisions import Revisions
 
 __all__ = [
     "Ack",
@@ -100,7 +99,6 @@ __all__ = [
     "RemoteError",
     "ReplayBrokenError",
     "RetryableBusError",
-    "Revisions",
     "Stored",
     "UnavailableError",
     "WrongLastSequenceError",

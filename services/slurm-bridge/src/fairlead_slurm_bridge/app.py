@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_bus import Bus, ConnectionSettings, Revisions, connect
-from fairlead_bus.facts.announcer import Announcer
+from fairlead_bus import Bus, ConnectionSettings, connect
+from fairlead_bus.facts.announcer import Announcer, Revisions
 from fairlead_bus.facts.event_diff import EventDiff, NoMemory
 from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_bus.ownership.leadership import Leadership

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from fairlead_bus import Bus, ConnectionSettings, Revisions, connect
-from fairlead_bus.facts.announcer import Announcer, Statements
+from fairlead_bus import Bus, ConnectionSettings, connect
+from fairlead_bus.facts.announcer import Announcer, Revisions, Statements
 from fairlead_bus.facts.event_diff import EventDiff
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_contracts.base.instants import from_seconds

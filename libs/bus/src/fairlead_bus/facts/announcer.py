@@ -44,6 +44,22 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     """The event's number in the outbox of an owner that keeps one."""
 
 
+class Revisions:
+    """Revisions that only grow, over restarts as well, without a file: the clock's, counted on where it stands still or goes back.
+
+    Readers compare a writer's epoch first, so a successor whose clock is behind is believed all the same.
+    """
+
+    def __init__(self, clock: Callable[[], Micros]) -> None:
+        self._clock = clock
+        self._last = 0
+
+    def next(self) -> int:
+        """The next revision, above all that were given."""
+        self._last = max(self._last + 1, self._clock())
+        return self._last
+
+
 class RequestEndpoints(Protocol):
     """The endpoints where requests come in: open while we lead, as another leader's must not be answered by us."""
 
