@@ -105,11 +105,25 @@ def test_the_next_one_stands_for_the_rest_once_the_first_runs_and_the_limit_ends
 
 
 NODE_DOWN = "ReqNodeNotAvail, UnavailableNodes:n1"
+HEAD_OF_SHARED_NODES = (
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+)
+"""Slurm's words of the head of a partition that shares its nodes with another one: it did not come to it."""
 
 
 @pytest.mark.parametrize(
     ("reason", "nodes"),
-    [(NODE_DOWN, "n1"), ("Licenses", ""), ("BadConstraints", ""), ("JobArrayTaskLimit", "")],
+    [
+        (NODE_DOWN, "n1"),
+        ("Licenses", ""),
+        ("BadConstraints", ""),
+        ("JobArrayTaskLimit", ""),
+        ("InvalidQOS", ""),
+        ("Job's account not permitted to use this partition (gpu allows vision not speech)", ""),
+        ("Job's QOS not permitted to use this partition (gpu denies small including small)", ""),
+        ("AccountNotAllowed", ""),
+        ("PartitionConfig", ""),
+    ],
 )
 def test_who_waits_for_what_its_own_words_ask_for_is_passed_by_at_its_position(
     view: StatedView, reason: str, nodes: str
@@ -121,7 +135,7 @@ def test_who_waits_for_what_its_own_words_ask_for_is_passed_by_at_its_position(
     assert positioned(found) == {job.id for job in (*said, *others)}
     assert {name for name, one in found.items() if one.limited} == {job.id for job in said}
     not_looked_at = [
-        msgspec.structs.replace(job, reason="Priority" if number % 2 else "None")
+        msgspec.structs.replace(job, reason=("Priority", "None", HEAD_OF_SHARED_NODES)[number % 3])
         for number, job in enumerate(said)
     ]
     for _ in range(READINGS + 1):
@@ -138,18 +152,36 @@ def test_who_waits_for_what_its_own_words_ask_for_is_passed_by_at_its_position(
         # Nodes are missing to everybody, and come back for everybody.
         a_slurm_job("1", reason=NODE_DOWN),
         a_slurm_job("1", reason="ReqNodeNotAvail, Reserved for maintenance"),
-        # The head of a partition that shares its nodes with another one.
-        a_slurm_job(
-            "1",
-            required_nodes="n1",
-            reason="Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
-        ),
+        a_slurm_job("1", required_nodes="n1", reason=HEAD_OF_SHARED_NODES),
         a_slurm_job("1", partitions=("gpu", "debug"), reason=NODE_DOWN, required_nodes="n1"),
         a_slurm_job("1", required_nodes="n1", reason="Priority"),
     ],
 )
 def test_who_waits_as_others_do_is_not_passed_by(view: StatedView, job: SlurmJob) -> None:
     assert not read(view, [job])["1"].limited
+
+
+@pytest.mark.parametrize("state", ["DOWN", "INACTIVE"])
+def test_who_waits_in_a_closed_partition_alone_is_passed_by_until_it_opens(state: str) -> None:
+    """Others of the account, in a partition of the same nodes that is open, wait for none of them."""
+    view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
+    around = SlurmContext(
+        nodes=[a_node("n1", "gpu", "long")],
+        partitions=[a_partition("gpu"), a_partition("long", state=state)],
+        accounts=some_accounts(),
+        settings=some_settings(),
+    )
+    view.take_context(around)
+    closed, open_, either = (
+        a_slurm_job(name, partitions=listed)
+        for name, listed in (("1", ("long",)), ("2", ("gpu",)), ("3", ("long", "gpu")))
+    )
+    found = read(view, [closed, open_, either])
+    assert {name for name, one in found.items() if one.limited} == {"1"}
+    assert positioned(found) == {"1", "2", "3"}
+    starts_what_waits = [a_partition("gpu"), a_partition("long", state="DRAIN")]
+    view.take_context(msgspec.structs.replace(around, partitions=starts_what_waits))
+    assert not read(view, [closed, open_, either])["1"].limited
 
 
 def test_who_asks_for_more_than_one_job_may_have_has_no_position(view: StatedView) -> None:

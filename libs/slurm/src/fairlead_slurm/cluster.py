@@ -56,7 +56,8 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     """PriorityTier: jobs of a higher one go first, whatever their priority."""
     is_default: bool
     state: str
-    """State: `UP`, or `DOWN`, which takes jobs and starts none, or `DRAIN` or `INACTIVE`, which take none."""
+    """State: `UP`, or `DOWN`, which takes jobs and starts none, or `DRAIN`, which starts those that it has and takes none,
+    or `INACTIVE`, which does neither."""
     max_time: Micros | None
     """The longest time limit of a job; None for no bound."""
     allowed_accounts: tuple[str, ...]
@@ -68,7 +69,7 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def up(self) -> bool:
         """Whether it starts jobs."""
-        return self.state == "UP"
+        return self.state in ("UP", "DRAIN")
 
 
 class SlurmAccount(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ would fill the window, and nobody who could start would have a level. So one of 
 and Slurm goes on looking whether the limit still holds. It is stated as limited, so it counts neither for its tenant, as if
 it started, nor in the window.
 
-So is a job that asks for what is missing by its own words: a node that it names and that is down or drained, a licence.
+So is a job that asks for what is missing by its own words: a node that it names and that is down or drained, a licence, a
+partition that is closed, or not for its account.
 """
 
 import math
@@ -24,14 +25,22 @@ _OF_ONE_JOB = ("PerJob", "PerNode")
 """Words in reasons that name a limit of what one job may ask for: who is above it never starts as it is."""
 _NOT_LOOKED_AT = ("", "None", "Priority")
 """Reasons of a job that Slurm has not come to: it has another priority since, or others stand before it."""
+_BEHIND_ANOTHER_PARTITION = "Nodes required for job are DOWN, DRAINED or reserved"
+"""The beginning of the reason of one that Slurm has not come to as others of another partition wait for the same nodes."""
 ORDINARY_REASONS = (*_NOT_LOOKED_AT, "Resources")
 """Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says another of them."""
 _OF_NAMED_NODES = "ReqNodeNotAvail"
 """The beginning of the reason that nodes are down, drained or reserved: also where a job of no node's name needs them."""
 _OF_AN_ARRAY = "JobArrayTaskLimit"
 """The reason that as many tasks of an array run as its own words let run."""
-_OF_OWN_WORDS = ("Licenses", "BadConstraints", _OF_AN_ARRAY)
-"""Reasons of what a job asks for beside nodes. An array's tasks need a level: else Slurm comes to none once some have ended."""
+_OF_ITS_OWN = (_OF_AN_ARRAY, "InvalidAccount", "InvalidQOS")
+"""Beginnings of reasons that hold in all partitions alike."""
+_OF_OWN_WORDS = (
+    *_OF_ITS_OWN, "Licenses", "BadConstraints", "PartitionConfig", "AccountNotAllowed", "QOSNotAllowed",
+    "Job's account not permitted", "Job's QOS not permitted",
+)  # fmt: skip
+"""Beginnings of reasons of what a job asks for beside nodes. An array's tasks need a level: else Slurm comes to none once
+some have ended."""
 _READINGS = 30
 """Readings for which a limit counts after it was told last, a quarter of a minute at least: whoever stands for the others
 may start meanwhile, and Slurm has to come to the next one first."""
@@ -73,18 +82,23 @@ class UserLimits:
         self._hindered: set[str] = set()
         """Jobs by id that wait for what their own words ask for."""
 
-    def limited(self, jobs: Sequence[tuple[SlurmJob, JobState]]) -> dict[str, str]:
+    def limited(self, jobs: Sequence[tuple[SlurmJob, JobState]], closed: frozenset[str]) -> dict[str, str]:
         """The jobs that a limit or something else holds back, by uid, each with the reason for which it has no position.
 
         The reason is empty for a job that has one.
 
         Args:
             jobs: the waiting jobs of one reading, an array's remainder as one.
+            closed: partitions that start no jobs.
         """
         self._note([job for job, _ in jobs])
         limited = [one for one in jobs if _owner(one[0]) in self._limits]
         ahead: dict[_Owner, list[tuple[_Amounts, str]]] = {}
-        found = {state.uid: "" for job, state in jobs if job.id in self._hindered}
+        found = {
+            state.uid: ""
+            for job, state in jobs
+            if job.id in self._hindered or closed.issuperset(job.partitions)
+        }
         # What is left of an array has the number of its first task, and comes behind the tasks that have positions.
         for job, state in sorted(limited, key=lambda one: (one[1].submitted, one[0].array, one[0].task or 0)):
             owner = _owner(job)
@@ -99,7 +113,7 @@ class UserLimits:
         self._hindered = {
             job.id
             for job in jobs
-            if _is_hindered(job) or (job.id in self._hindered and job.reason in _NOT_LOOKED_AT)
+            if _is_hindered(job) or (job.id in self._hindered and _is_not_looked_at(job))
         }
         told: dict[_Owner, list[_Limit]] = {}
         for job in jobs:
@@ -120,8 +134,14 @@ class UserLimits:
 
 def _is_hindered(job: SlurmJob) -> bool:
     """Whether Slurm says that what the job's own words ask for is missing. Of several partitions another one may have it."""
-    missing = job.reason in _OF_OWN_WORDS or (job.required_nodes and job.reason.startswith(_OF_NAMED_NODES))
-    return bool(missing) and (len(job.partitions) == 1 or job.reason == _OF_AN_ARRAY)
+    missing = job.reason.startswith(_OF_OWN_WORDS) or (
+        job.required_nodes and job.reason.startswith(_OF_NAMED_NODES)
+    )
+    return bool(missing) and (len(job.partitions) == 1 or job.reason.startswith(_OF_ITS_OWN))
+
+
+def _is_not_looked_at(job: SlurmJob) -> bool:
+    return job.reason in _NOT_LOOKED_AT or job.reason.startswith(_BEHIND_ANOTHER_PARTITION)
 
 
 def _why_unranked(

@@ -173,7 +173,8 @@ class StatedView:
 
     def _limited(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[JobState]:
         """The statements; of those that a limit of Slurm's holds back one keeps its position for all."""
-        limited = self._limits.limited([one for one in told if one[1].phase is Phase.WAITING])
+        closed = frozenset(one.name for one in self._known().partitions if not one.up)
+        limited = self._limits.limited([one for one in told if one[1].phase is Phase.WAITING], closed)
         return [_limited(state, limited[state.uid]) if state.uid in limited else state for _, state in told]
 
     def levelled(self, job: str, level: int) -> Statements:
