@@ -8,7 +8,6 @@ that a collector that is gone cannot keep a process from ending.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
@@ -85,12 +84,8 @@ def configure_tracing(
     )
 
 
-def within(context: TraceContext | None) -> contextlib.AbstractContextManager[None]:
+def within(context: TraceContext | None) -> contextlib.AbstractContextManager[object]:
     """Have a kept span be the current one: log lines and messages that leave meanwhile carry it."""
-    return _NO_SPAN if context is None or not context.kept else _inside(context)
-
-
-@contextlib.contextmanager
-def _inside(context: TraceContext) -> Iterator[None]:
-    with trace.use_span(trace.NonRecordingSpan(otel_context(context))):
-        yield
+    if context is None or not context.kept:
+        return _NO_SPAN
+    return trace.use_span(trace.NonRecordingSpan(otel_context(context)))

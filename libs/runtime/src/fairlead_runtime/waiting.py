@@ -111,7 +111,6 @@ class Pacing:
         most: seconds, likewise.
         times: the CPU time of the last pass.
         rests: why a pass should begin later than that; the longest counts.
-        clock: monotonic seconds.
         spent: gives the seconds of CPU that the process used.
     """
 
@@ -122,22 +121,20 @@ class Pacing:
         most: float = 0.005,
         times: float = 2.0,
         rests: Sequence[RestReason] = (),
-        clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
     ) -> None:
         self._least = least
         self._most = most
         self._times = times
         self._rests = rests
-        self._clock = clock
         self._spent = spent
         self._began: float | None = None
 
     async def wake_or_timeout(self, wake: asyncio.Event, seconds: float | None) -> bool:
         """Waits as `fairlead_runtime.waiting.wake_or_timeout`, then rests; called once at the end of each pass."""
-        rested = self._clock() + self._due()
+        rested = time.monotonic() + self._due()
         woken = await wake_or_timeout(wake, seconds)
-        if (left := rested - self._clock()) > 0:
+        if (left := rested - time.monotonic()) > 0:
             await asyncio.sleep(left)
             woken = woken or wake.is_set()
             wake.clear()

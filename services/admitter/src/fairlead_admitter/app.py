@@ -311,7 +311,7 @@ class Admitter:
                 reserved=self._reservations.stated(),
                 followed=self._adherence.stated(),
                 preemptions_by_left_levels=self._record.withheld_levels.by_left_levels(),
-                untaken=self._intake_watch.untaken(),
+                untaken=self._intake_watch.untaken,
                 late_by=self._planner.pace.late_by(),
                 outpaced=self._planner.outpaced(),
                 out_of_turn=self._adherence.out_of_turn(time.monotonic()),

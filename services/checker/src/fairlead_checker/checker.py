@@ -207,7 +207,10 @@ class Checker:
             activate=[check.metadata.name for check in self._facts.unclaimed()],
             on_their_way_out=[
                 *(self._put_off(one, now) for one in self._unwritten(steps[CheckStep.SEND_AWAY])),
-                *(self._settled(one, now) for one in self._unwritten(steps[CheckStep.SETTLE])),
+                *(
+                    CheckWrite(one, check_entries.pending(one, ours, self._why(one), now))
+                    for one in self._unwritten(steps[CheckStep.SETTLE])
+                ),
             ],
             awaiting=len(steps[CheckStep.AWAIT]),
             held=len(held),
@@ -318,9 +321,6 @@ class Checker:
         seconds = min(self._rules.retry_seconds * 2 ** min(times - 1, 16), self._rules.retry_longest_seconds)
         why = self._why(one)
         return CheckWrite(one, check_entries.stay_out(one, self._facts.checks, why, seconds, now))
-
-    def _settled(self, one: Checked, now: Micros) -> CheckWrite:
-        return CheckWrite(one, check_entries.pending(one, self._facts.checks, self._why(one), now))
 
     def _why(self, one: Checked) -> str:
         sent = self._sent.get(one.uid)

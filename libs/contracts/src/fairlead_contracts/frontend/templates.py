@@ -67,7 +67,9 @@ def _check(template: JobTemplate) -> Iterator[FieldError]:
     if template.working_dir is not None and not template.working_dir.startswith("/"):
         yield FieldError("template.working_dir", template.working_dir, "must be an absolute path")
     for name, strings in (("command", template.command), ("args", template.args)):
-        yield from _check_strings(f"template.{name}", strings)
+        if len(strings) > MOST_ENTRIES or any(len(string) > LONGEST for string in strings):
+            reason = f"may have {MOST_ENTRIES} strings of {LONGEST} characters"
+            yield FieldError(f"template.{name}", f"{len(strings)} strings", reason)
     for name, value in template.env.items():
         if not _VARIABLE.fullmatch(name) or len(value) > LONGEST:
             yield FieldError(f"template.env.{name}", value[:64], "is not an environment variable")
@@ -75,12 +77,6 @@ def _check(template: JobTemplate) -> Iterator[FieldError]:
         if not (_KEY.fullmatch(key) and _VALUE.fullmatch(value)):
             yield FieldError(f"template.node_selector.{key}", value, "is not a label of a node")
     yield from _check_annotations(template.annotations)
-
-
-def _check_strings(field: str, strings: list[str]) -> Iterator[FieldError]:
-    if len(strings) > MOST_ENTRIES or any(len(string) > LONGEST for string in strings):
-        reason = f"may have {MOST_ENTRIES} strings of {LONGEST} characters"
-        yield FieldError(field, f"{len(strings)} strings", reason)
 
 
 def _check_annotations(annotations: Mapping[str, str]) -> Iterator[FieldError]:

@@ -109,7 +109,11 @@ def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Fron
     return Frontend(
         levels=KueueLevels(calls, lever, outage=prober.doubt),
         jobs=_jobs(client, settings, watch),
-        sweep=KueueSweep(KueueCalls(sweeper), watch.facts.queue_behind, watch.facts.queues),
+        sweep=KueueSweep(
+            KueueCalls(sweeper),
+            lambda namespace, entry: watch.facts.entries(namespace).get(entry),
+            watch.facts.queues,
+        ),
         objections=KueueObjections(_with_own_writes(client, _EVENTS_QPS, _EVENTS_BURST), calls, lever),
         lever=prober,
     )

@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
-from fairlead_bus import Bus, BusError, Delivery
+from fairlead_admitter.intake.leader_lanes import DurableLane
+from fairlead_bus import Bus, BusError
 from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.base.instants import to_seconds
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.metrics import Metrics
 
@@ -25,22 +25,6 @@ _STREAMS = (
     bucket_stream(topology.MEMBERS),
 )
 """Streams that refuse messages when they are full. The others drop their oldest."""
-
-
-class SubmissionLane(Protocol):
-    """The lane that takes submissions in."""
-
-    @property
-    def held(self) -> list[Delivery]:
-        """The submissions that wait in line or are being handled."""
-
-    @property
-    def oldest(self) -> Micros | None:
-        """The instant at which the oldest submission in hand was stored, parked ones included; None where there is none."""
-
-    @property
-    def settled(self) -> int:
-        """Number of submissions that were handled to their end."""
 
 
 class IntakeBacklog:
@@ -61,7 +45,8 @@ class IntakeBacklog:
         self._progress: tuple[int, int] | None = None
         self._since = time.monotonic()
         self._stuck: str | None = None
-        self._untaken = 0
+        self.untaken = 0
+        """Submissions that were published and not handled to their end, as of the last look."""
         self._pending_gauge = metrics.gauge(
             "intake_pending", "Submissions on the server that no admitter has read yet.", unit="messages"
         )
@@ -83,7 +68,7 @@ class IntakeBacklog:
             "nats_used", "Used part of the fullest store that refuses more when it is full.", unit="ratio"
         )
 
-    async def run(self, lane: SubmissionLane, leads: Callable[[], bool]) -> None:
+    async def run(self, lane: DurableLane, leads: Callable[[], bool]) -> None:
         """Look at NATS until cancelled. What it does not say now stays as it was.
 
         Args:
@@ -96,10 +81,6 @@ class IntakeBacklog:
             except BusError:
                 self._since = time.monotonic()  # the connection's trouble, which is told elsewhere
             await asyncio.sleep(LOOK_SECONDS)
-
-    def untaken(self) -> int:
-        """Submissions that were published and not handled to their end, as of the last look."""
-        return self._untaken
 
     def full(self) -> str | None:
         """The reason for which nothing more may be taken in; None where there is room."""
@@ -114,12 +95,12 @@ class IntakeBacklog:
             return f"submissions are refused: {self._full}"
         return self._stuck
 
-    async def _look(self, lane: SubmissionLane, *, leads: bool) -> None:
+    async def _look(self, lane: DurableLane, *, leads: bool) -> None:
         self._full = await self._fullest()
         durable = topology.submit_durable(self._cluster)
         data = await self._bus.jetstream.call(f"CONSUMER.INFO.{topology.SUBMIT}.{durable}")
         found = _durable.decode(data)
-        self._untaken = found.num_pending + found.num_ack_pending
+        self.untaken = found.num_pending + found.num_ack_pending
         self._pending_gauge.set(found.num_pending)
         self._unacked_gauge.set(found.num_ack_pending)
         self._redelivered_gauge.set(found.num_redelivered)

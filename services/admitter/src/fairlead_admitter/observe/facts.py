@@ -174,10 +174,6 @@ class ClusterFacts:
         """The entry queues of a scope, by name, with the queue that each leads to: its accounts, or its LocalQueues."""
         return {name: account.queue for name, account in self._own.accounts.get(scope, {}).items()}
 
-    def queue_behind(self, scope: str, entry: str) -> str | None:
-        """The queue that a tenant's entry queue leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""
-        return self.entries(scope).get(entry)
-
     def waiting(self, scope: str) -> int:
         """Number of jobs of a scope that wait or are held."""
         return self._waiting[scope]

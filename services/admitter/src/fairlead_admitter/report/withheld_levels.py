@@ -53,14 +53,8 @@ class _WithheldPool:
 class WithheldLevels:
     """Metrics and log of withheld levels. Labels are pools."""
 
-    def __init__(
-        self,
-        metrics: Metrics,
-        cluster: str,
-        clock: Callable[[], Moment] = lambda: datetime.now(UTC),
-    ) -> None:
+    def __init__(self, metrics: Metrics, cluster: str) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
-        self._clock = clock
         self._pools: dict[str, _WithheldPool] = {}
         self._by_left_levels = Tally[str]()
         self._withheld: Gauge = metrics.gauge(
@@ -101,7 +95,7 @@ class WithheldLevels:
         if standing:
             known.stood_until = None
         elif known.stood_until is None:
-            known.stood_until = self._clock()
+            known.stood_until = datetime.now(UTC)
             if known.standing:
                 self._log.info("no level stands any more", pool=pool)
         known.standing = standing

@@ -4,7 +4,6 @@
 """
 
 import hashlib
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -36,7 +35,6 @@ class KueueObjections:
         client: the cluster's client, with writes of its own to spend.
         calls: reads Workloads.
         lever: the one that levels are written by.
-        clock: seconds since the epoch.
     """
 
     def __init__(
@@ -44,13 +42,10 @@ class KueueObjections:
         client: KubeClient,
         calls: KueueCalls,
         lever: Callable[[], LeverName | None],
-        *,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._calls = calls
         self._lever = lever
-        self._clock = clock
 
     def objection_to_level(self, level: int, lift: int) -> Objection:
         """The objection to a level that somebody else gave to a job; see EventSink."""
@@ -85,7 +80,7 @@ class KueueObjections:
                 return
 
     def _event(self, involved: ObjectReference, objection: Objection) -> dict[str, object]:
-        now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {
             "metadata": {"name": event_name(involved, objection), "namespace": involved.namespace},
             "involvedObject": involved,
