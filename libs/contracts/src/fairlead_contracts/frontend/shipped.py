@@ -84,3 +84,27 @@ def completed(stated: Capabilities) -> Capabilities:
     """
     unstated = {name: value for name, value in _KUEUES_WORDS.items() if getattr(stated, name) is None}
     return msgspec.structs.replace(stated, **unstated) if unstated else stated
+
+
+class AbleQueue:
+    """A queue as its frontend's capabilities explain it."""
+
+    __slots__ = ()
+    frontend: str
+    preemption: dict[str, str]
+    capabilities: Capabilities | None
+
+    @property
+    def able(self) -> Capabilities:
+        """The frontend's capabilities, by the queue's own word or else by its name."""
+        return self.capabilities or shipped_capabilities(self.frontend)
+
+    @property
+    def preempting(self) -> dict[str, str]:
+        """The queue's preemption settings under which a level could stop a running job."""
+        return completed(self.able).preempting(self.preemption)
+
+    @property
+    def mending(self) -> list[str]:
+        """The values that make these settings harmless, the first of each, as far as its frontend says any."""
+        return completed(self.able).mending(sorted(self.preempting))

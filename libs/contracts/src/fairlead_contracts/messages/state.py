@@ -16,7 +16,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.frontend.cards import CardState
-from fairlead_contracts.frontend.shipped import completed, shipped_capabilities
+from fairlead_contracts.frontend.shipped import AbleQueue, completed, shipped_capabilities
 
 HIGHEST_LEVEL = 2**31 - 1
 """The highest level of all frontends: Kueue's priorities are 32 bits wide, with a sign."""
@@ -123,7 +123,7 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     """Nodes above its queues; empty where its queues share nothing, and for older watchers."""
 
 
-class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue"):
+class QueueState(AbleQueue, Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue"):
     """One queue of a frontend: where its jobs stand, and the levels that it takes."""
 
     name: str
@@ -157,24 +157,9 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     """Capabilities of its frontend; None where an older release states the queue."""
 
     @property
-    def able(self) -> Capabilities:
-        """The frontend's capabilities, by its own word or else by its name."""
-        return self.capabilities or shipped_capabilities(self.frontend)
-
-    @property
-    def preempting(self) -> dict[str, str]:
-        """The queue's preemption settings under which a level could stop a running job."""
-        return completed(self.able).preempting(self.preemption)
-
-    @property
     def reclaims(self) -> bool:
         """Whether its jobs take back what other queues borrowed, whatever the levels are: running jobs are stopped then."""
         return completed(self.able).reclaims(self.preemption)
-
-    @property
-    def mending(self) -> list[str]:
-        """The values that make these settings harmless, the first of each, as far as its frontend says any."""
-        return completed(self.able).mending(sorted(self.preempting))
 
     @property
     def parks(self) -> bool:

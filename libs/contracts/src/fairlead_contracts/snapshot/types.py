@@ -10,7 +10,7 @@ from fairlead_contracts.base.reading import Strict
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.frontend.cards import REGISTER, CardCount
 from fairlead_contracts.frontend.observed import Toleration
-from fairlead_contracts.frontend.shipped import completed, shipped_capabilities
+from fairlead_contracts.frontend.shipped import AbleQueue, shipped_capabilities
 from fairlead_contracts.policyfile.document import PolicyDocument
 
 # Written and checked alike ---------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class SnapshotNode(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.cards) or REGISTER in self.annotations
 
 
-class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotQueue(AbleQueue, msgspec.Struct, frozen=True, kw_only=True):
     """A queue of a frontend and the levels that it takes, as a cluster states them (see `QueueState`)."""
 
     name: str
@@ -279,21 +279,6 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     never preempts."""
     capabilities: Capabilities | None = None
     """Capabilities of its frontend; None where its name says them."""
-
-    @property
-    def able(self) -> Capabilities:
-        """The frontend's capabilities, by the queue's own word or else by its name."""
-        return self.capabilities or shipped_capabilities(self.frontend)
-
-    @property
-    def preempting(self) -> dict[str, str]:
-        """The queue's preemption settings under which a level could stop a running job."""
-        return completed(self.able).preempting(self.preemption)
-
-    @property
-    def mending(self) -> list[str]:
-        """The values that make these settings harmless, the first of each, as far as its frontend says any."""
-        return completed(self.able).mending(sorted(self.preempting))
 
 
 class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):
