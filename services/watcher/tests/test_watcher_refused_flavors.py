@@ -1,5 +1,8 @@
 """Jobs that no flavor takes, by Kueue's own words. The messages are those of Kueue 0.19."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
 import pytest
 
@@ -44,7 +47,9 @@ def job_of(
     active: bool = True,
     strategy: str = "",
     min_count: int | None = None,
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> JobState:
+    """The job of a Workload of which Kueue says so; `beside` are the statuses of further conditions."""
     view = ClusterView("c1", ended_stay=600 * SECOND)
     view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq"))
     view.cluster_queue(Key("", "cq"), QueueFacts(name="cq", quotas=given, strategy=strategy))
@@ -53,7 +58,8 @@ def job_of(
     item["spec"]["podSets"][0]["minCount"] = min_count
     item["metadata"] |= {"uid": "u1", "creationTimestamp": AT}
     said = {"type": "QuotaReserved", "status": status, "reason": "Pending", "message": message}
-    item["status"] = {"conditions": [said | {"lastTransitionTime": AT}]}
+    further = [{"type": kind, "status": value, "reason": "", "message": ""} for kind, value in beside.items()]
+    item["status"] = {"conditions": [one | {"lastTransitionTime": AT} for one in (said, *further)]}
     view.workload(KEY, workload_facts(msgspec.convert(item, Workload)))
     view.settle(instant(AT))
     [job] = view.jobs()
@@ -144,6 +150,15 @@ def test_a_job_whose_nodes_are_missing_is_tried_in_its_turn_and_counts_nothing(
     job = job_of(message, quotas("spot") | GPUS)
     assert (bool(job.flavorless), bool(job.limited)) == (False, limited)
     assert not job_of(message, quotas("spot") | GPUS, strategy="StrictFIFO").limited
+
+
+def test_what_kueue_does_not_queue_was_not_evicted() -> None:
+    """It says so of claims of a DeviceClass that its configuration does not know, of a Workload that never ran."""
+    said = "DeviceClass gpu.example.com is not mapped in DRA configuration"
+    refused = job_of(said, GPUS, beside={"Requeued": "False"})
+    assert refused.held_by == f"Kueue does not queue it: {said}"
+    evicted = job_of(said, GPUS, beside={"Requeued": "False", "Evicted": "True"})
+    assert evicted.held_by == "evicted, and not queued again yet"
 
 
 def test_that_all_pods_are_too_many_is_no_refusal_where_fewer_may_start() -> None:

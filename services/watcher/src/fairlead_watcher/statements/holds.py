@@ -60,7 +60,9 @@ def _own_hold(facts: WorkloadFacts) -> Hold | None:
 
 
 def _eviction_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
-    """The hold on what Kueue put back. It is asked for behind those of the queue: a drained queue puts its jobs back, and keeps them."""
+    """The hold on what Kueue put back, or never took. It is asked for behind those of the queue: a drained queue puts its jobs back, and keeps them."""
+    if facts.put_back and facts.eviction is None and facts.said:
+        return Hold(why=f"Kueue does not queue it: {facts.said}")
     if facts.put_back:
         return Hold(why=f"evicted, and not queued again yet{_by_a_check(facts)}")
     if facts.requeue_at is not None and facts.requeue_at > now:
