@@ -23,8 +23,7 @@ from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
 from fairlead_slurm.cluster import SlurmSettings
 from fairlead_testkit.fleets.slurm_fleet import slurm_order
 from fairlead_testkit.inputs.slurm_builders import some_settings
-from fairlead_testkit.processes.command import fairlead
-from fairlead_testkit.processes.local_instance import LocalInstance
+from fairlead_testkit.processes.command import LocalInstance, fairlead
 from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 from fairlead_testkit.telemetry import image_registry

@@ -10,8 +10,7 @@ import pytest
 
 from fairlead_cli.local.up import an_account
 from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
-from fairlead_testkit.processes.command import fairlead
-from fairlead_testkit.processes.local_instance import LocalInstance
+from fairlead_testkit.processes.command import LocalInstance, fairlead
 from fairlead_testkit.timing.awaiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]

@@ -9,8 +9,7 @@ import pytest
 
 from fairlead_testkit.fleets.slurm_fleet import slurm_order
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
-from fairlead_testkit.processes.command import fairlead
-from fairlead_testkit.processes.local_instance import LocalInstance
+from fairlead_testkit.processes.command import LocalInstance, fairlead
 from fairlead_testkit.slurmlab import SlurmLab
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(400)]
