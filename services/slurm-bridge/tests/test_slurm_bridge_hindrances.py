@@ -119,6 +119,7 @@ HEAD_OF_SHARED_NODES = (
         ("BadConstraints", ""),
         ("JobArrayTaskLimit", ""),
         ("InvalidQOS", ""),
+        ("QOSMinGRES", ""),
         ("Job's account not permitted to use this partition (gpu allows vision not speech)", ""),
         ("Job's QOS not permitted to use this partition (gpu denies small including small)", ""),
         ("AccountNotAllowed", ""),

@@ -37,7 +37,7 @@ _OF_ITS_OWN = (_OF_AN_ARRAY, "InvalidAccount", "InvalidQOS")
 """Beginnings of reasons that hold in all partitions alike."""
 _OF_OWN_WORDS = (
     *_OF_ITS_OWN, "Licenses", "BadConstraints", "PartitionConfig", "AccountNotAllowed", "QOSNotAllowed",
-    "Job's account not permitted", "Job's QOS not permitted",
+    "QOSMin", "Job's account not permitted", "Job's QOS not permitted",
 )  # fmt: skip
 """Beginnings of reasons of what a job asks for beside nodes. An array's tasks need a level: else Slurm comes to none once
 some have ended."""
