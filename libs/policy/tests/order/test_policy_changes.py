@@ -1,7 +1,9 @@
 """Any history of changes ends in the order that the same facts give from scratch."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 import pytest
@@ -125,3 +127,82 @@ def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:
     order.forget("never seen")
     assert scores_of(order) is scores
     assert order.at(0).positions()[:] == before
+
+
+@pytest.mark.parametrize("rescaled", [False, True], ids=["plain", "H-DRF"])
+def test_a_tree_that_nothing_changed_in_is_that_of_each_instant(*, rescaled: bool) -> None:
+    """By waiting, ada's first job goes before bob's; once both have waited as long as counts, bob's share does."""
+    family = PoolRules(
+        capacity={"gpu": 4},
+        classes=CLASSES,
+        entitlements={"org": Fraction(1), "ada": Fraction(1), "bob": Fraction(1)},
+        parents={"ada": "org", "bob": "org"},
+        rate=Fraction(1, 4),
+        cap=5,
+        rescaled=rescaled,
+    )
+
+    def told() -> PoolFacts:
+        facts = PoolFacts(family)
+        for uid, tenant, submitted in (("a", "ada", 0), ("b", "bob", 10)):
+            facts.wait(a_waiting_job(uid, tenant=tenant, submitted=submitted, demand={"gpu": 1}))
+        facts.run("r", "ada", {"gpu": 1})
+        return facts
+
+    kept, first = told(), []
+    for now in (10, 30, 10):
+        heads = kept.at(now).queue_heads(1)
+        assert heads == told().at(now).queue_heads(1)
+        assert kept.at(now).positions()[:] == told().at(now).positions()[:]
+        first.append(heads[THE_QUEUE][0].uid)
+    assert first == ["a", "b", "a"]
+
+
+FLAT = PoolRules(
+    capacity={"cpu": 4},
+    classes=CLASSES,
+    unlisted_entitlement=Fraction(1),
+    class_weights={"urgent": Fraction(5), "normal": Fraction(1)},
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"capacity": {"gpu": 8}}),
+        ({}, {"classes": CLASSES[::-1]}),
+        ({}, {"class_mode": "additive"}),
+        ({"class_mode": "additive"}, {}),
+        ({}, {"rescaled": True, "saturated": frozenset({"cpu"})}),
+        ({}, {"resource_weights": {"cpu": Fraction(1, 2)}}),
+        ({}, {"resource_weights": {"gpu": Fraction(0)}}),
+    ],
+    ids=lambda changed: " ".join(changed) or "plain",
+)
+def test_under_other_rules_the_order_is_that_of_the_same_facts(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    def told(rules: PoolRules) -> PoolFacts:
+        facts = PoolFacts(rules)
+        for number, job_class in enumerate(("normal", "urgent", "normal")):
+            demand = {("cpu", "gpu")[number % 2]: number + 1}
+            facts.wait(
+                a_waiting_job(
+                    f"u{number}", tenant="ada", job_class=job_class, submitted=number, demand=demand
+                )
+            )
+        return facts
+
+    facts, other = told(replace(FLAT, **before)), replace(FLAT, **after)
+    facts.at(0).positions()
+    facts.set_rules(other)
+    assert facts.at(0).positions()[:] == told(other).at(0).positions()[:]
+
+
+@pytest.mark.parametrize("tenant", ["ada", "org"])
+def test_past_use_that_is_gone_leaves_nothing_behind(tenant: str) -> None:
+    facts = PoolFacts(replace(FLAT, parents={"bob": "org"}))
+    facts.remember(tenant, {"cpu": 1})
+    assert [one.tenant for one in facts.snapshot.standings()] == [tenant]
+    facts.remember(tenant, {})
+    assert (facts.snapshot.standings(), facts.snapshot.trees) == ([], {})

@@ -230,7 +230,6 @@ def _same_numbers(before: PoolRules, after: PoolRules) -> bool:
     return (
         before.resources == after.resources
         and before.classes == after.classes
-        and before.resource_weights == after.resource_weights
         and before.strict
         and after.strict
         and before.saturated == after.saturated

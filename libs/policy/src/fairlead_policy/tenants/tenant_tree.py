@@ -130,8 +130,6 @@ class TenantTree:
     def sequence(self, now: Micros, depth: int = _ALL) -> ServiceOrder:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
         made = self._made
-        if self.alone and made is not None and (made[1] >= depth or made[2].prefix.whole):
-            return made[2]
         if self._rescaled:
             depth = _ALL
         tenant_queues = [
