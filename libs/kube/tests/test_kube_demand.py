@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_kube.kinds.demand import (
-    pod_count,
     pod_demand,
     pod_set_demand,
+    pods_kept,
     workload_charges,
     workload_demand,
 )
@@ -145,7 +145,7 @@ def workload(status: str = "{}") -> Workload:
 
 def test_a_waiting_workload_asks_for_all_its_pod_sets() -> None:
     assert workload_demand(workload()) == {"cpu": 8000, "nvidia.com/gpu": 9000}
-    assert pod_count(workload()) == 5
+    assert sum(pods_kept(workload()).values()) == 5
 
 
 def test_what_kueue_computed_goes_before_what_we_would_compute() -> None:
@@ -156,7 +156,7 @@ def test_what_kueue_computed_goes_before_what_we_would_compute() -> None:
 def test_pods_that_ended_are_left_out() -> None:
     found = workload('{"reclaimablePods": [{"name": "worker", "count": 3}, {"name": "master", "count": 7}]}')
     assert workload_demand(found) == {"cpu": 1500, "nvidia.com/gpu": 2000}
-    assert pod_count(found) == 1
+    assert sum(pods_kept(found).values()) == 1
 
 
 def test_what_may_be_admitted_in_part_asks_for_the_fewest_pods_that_it_starts_with() -> None:
@@ -176,7 +176,7 @@ def test_what_may_be_admitted_in_part_asks_for_the_fewest_pods_that_it_starts_wi
         partly = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, pod_sets=pod_sets))
         demand = workload_demand(partly)
         assert (demand["cpu"], demand.get("nvidia.com/gpu", 0)) == (cpu, gpus)
-        assert pod_count(partly) == (2 if "3}" in status else 3)
+        assert sum(pods_kept(partly).values()) == (2 if "3}" in status else 3)
 
 
 ADMITTED = """{"admission": {"clusterQueue": "q", "podSetAssignments": [
@@ -191,7 +191,7 @@ def test_an_admitted_workload_holds_what_its_admission_says() -> None:
 def test_a_partial_admission_holds_less_and_is_not_scaled() -> None:
     found = workload(ADMITTED % (2, "3", "[]"))
     assert workload_demand(found)["cpu"] == 5000
-    assert pod_count(found) == 3
+    assert sum(pods_kept(found).values()) == 3
 
 
 def test_reclaimed_pods_free_their_part_of_an_admission_as_kueue_rounds_it() -> None:

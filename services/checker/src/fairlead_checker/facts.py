@@ -142,8 +142,7 @@ def _carried(workload: Workload, name: str) -> str | None:
 
 
 def _pod_sets(workload: Workload) -> Iterable[CheckedPods]:
-    admission = workload.status.admission
-    given = {one.name: one for one in (admission.pod_set_assignments if admission else None) or ()}
+    given = {one.name: one for one in workload.assignments}
     for pods in workload.spec.pod_sets or ():
         one = given.get(pods.name)
         count = pods.count if one is None or one.count is None else one.count

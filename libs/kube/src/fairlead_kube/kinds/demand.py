@@ -2,7 +2,7 @@
 
 Two things cannot be seen from here: defaults of a LimitRange, and what Kueue's configuration excludes or transforms.
 Where Kueue has said what it counts (`status.resourceRequests` or the admission), that counts instead. The resource
-`pods` is not among what is asked for; `pod_count` gives it.
+`pods` is not among what is asked for; `pods_kept` gives them.
 
 A Workload that may be admitted in part (`minCount`) asks for the fewest pods that it starts with: Kueue admits it as soon
 as these fit, with as many as fit then. From there on it holds what its admission says.
@@ -15,7 +15,7 @@ from fairlead_contracts.frontend.cards import CARD_RESOURCES
 from fairlead_kube.kinds.objects import RawAmounts
 from fairlead_kube.kinds.pods import PodSpec, ResourceRequirements
 from fairlead_kube.kinds.quantities import from_kueue_count, in_base_units, kueue_count, nanos
-from fairlead_kube.kinds.workloads import Admission, PodSet, PodSetAssignment, Workload
+from fairlead_kube.kinds.workloads import PodSet, PodSetAssignment, Workload
 
 type Demand = dict[str, int]
 """Amounts by resource, in base units (see contracts)."""
@@ -55,9 +55,9 @@ def workload_demand(workload: Workload) -> Demand:
     Raises:
         FieldError: a quantity cannot be read; names the field.
     """
-    admission, left = workload.status.admission, pods_left(workload)
-    if admission is not None:
-        parts = [held for _, held in _held(workload, admission)]
+    left = pods_left(workload)
+    if workload.status.admission is not None:
+        parts = [held for _, held in _held(workload)]
     elif requests := workload.status.resource_requests:
         field, full = "status.resourceRequests", _not_ended(workload)
         parts = [
@@ -101,9 +101,8 @@ def workload_charges(workload: Workload) -> dict[str, Demand]:
     Raises:
         FieldError: a quantity cannot be read; names the field.
     """
-    admission = workload.status.admission
     charges: dict[str, Demand] = {}
-    for one, held in _held(workload, admission) if admission is not None else ():
+    for one, held in _held(workload):
         for resource, amount in held.items():
             flavor = (one.flavors or {}).get(resource)
             if flavor is not None and amount:
@@ -150,21 +149,20 @@ def _not_ended(workload: Workload) -> dict[str, int]:
     return {one.name: max(0, one.count - ended.get(one.name, 0)) for one in workload.spec.pod_sets or ()}
 
 
-def pod_count(workload: Workload) -> int:
-    """The number of pods that the Workload still has, or was admitted with where those are fewer."""
+def pods_kept(workload: Workload) -> dict[str, int]:
+    """The pods of each set that the Workload still has, or was admitted with where those are fewer."""
     left = pods_left(workload)
-    admission = workload.status.admission
-    for one in (admission.pod_set_assignments if admission else None) or ():
+    for one in workload.assignments:
         if one.count is not None:
             left[one.name] = min(one.count, left.get(one.name, one.count))
-    return sum(left.values())
+    return left
 
 
-def _held(workload: Workload, admission: Admission) -> Iterator[tuple[PodSetAssignment, Demand]]:
-    """The usage of an admission without reclaimed pods; as in Kueue, one pod's share is rounded down."""
+def _held(workload: Workload) -> Iterator[tuple[PodSetAssignment, Demand]]:
+    """The usage of its admission without reclaimed pods; as in Kueue, one pod's share is rounded down."""
     left = pods_left(workload)
     specified = {one.name: one.count for one in workload.spec.pod_sets or ()}
-    for place, one in enumerate(admission.pod_set_assignments or ()):
+    for place, one in enumerate(workload.assignments):
         field = f"status.admission.podSetAssignments[{place}].resourceUsage"
         usage = _counts(one.resource_usage, field)
         admitted = specified.get(one.name, 0) if one.count is None else one.count

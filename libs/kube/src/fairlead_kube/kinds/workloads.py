@@ -1,6 +1,6 @@
 """Kueue's Workload, v1beta2 and v1beta1 in one shape. Paths and versions: Kueue 0.19, `apis/kueue/v1beta2`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -206,6 +206,12 @@ class Workload(KubeStruct, frozen=True, kw_only=True):
     def active(self) -> bool:
         """Whether the Workload may be queued; False where somebody deactivated it."""
         return self.spec.active is not False
+
+    @property
+    def assignments(self) -> Sequence[PodSetAssignment]:
+        """The quota of each pod set by its admission; none without one."""
+        admission = self.status.admission
+        return (admission.pod_set_assignments if admission else None) or ()
 
 
 def lever_owner(metadata: WorkloadMeta) -> str:

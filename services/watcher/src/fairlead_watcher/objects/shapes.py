@@ -7,7 +7,7 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CARD_RESOURCES, VGPUS
 from fairlead_contracts.messages.state import JobShape
-from fairlead_kube.kinds.demand import pods_left
+from fairlead_kube.kinds.demand import pods_kept
 from fairlead_kube.kinds.observed import observed_pods
 from fairlead_kube.kinds.workloads import PodSet, Workload
 from fairlead_watcher.objects.metadata import LONGEST_VALUE
@@ -48,11 +48,7 @@ def held_shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobSha
 
     Nobody asks any more where these pods may run. Pods that ended, and those that were never admitted, are left out.
     """
-    left = pods_left(workload)
-    admission = workload.status.admission
-    for one in (admission.pod_set_assignments if admission else None) or ():
-        if one.count is not None:
-            left[one.name] = min(one.count, left.get(one.name, one.count))
+    left = pods_kept(workload)
     shapes = [
         msgspec.structs.replace(shape, pods=left[shape.name], selector={})
         for shape in shapes_of(workload, {})

@@ -15,7 +15,7 @@ from fairlead_contracts.messages.state import Fault, JobShape, Outcome
 from fairlead_kube.kinds.demand import (
     counted_otherwise,
     is_counted,
-    pod_count,
+    pods_kept,
     workload_charges,
     workload_demand,
 )
@@ -198,7 +198,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         class_name=reference.name if reference else "",
         demand=demand.amounts,
         replaces="" if run or end else (metadata.annotation(REPLACES) or "").rpartition("/")[2],
-        pods=pod_count(workload),
+        pods=sum(pods_kept(workload).values()),
         shapes=_shapes(workload, demand.amounts, holds=run is not None, ended=end is not None),
         equivalence=equivalence(workload) if otherwise or not (run or end) else "",
         counted=is_counted(workload),
@@ -271,7 +271,7 @@ def _run(workload: Workload) -> QuotaHold | None:
         queue=admission.cluster_queue if admission else "",
         since=reserved.since,
         admitted=admitted.since if admitted is not None and admitted.status == "True" else None,
-        flavors=_flavors(admission.pod_set_assignments or () if admission else ()),
+        flavors=_flavors(workload.assignments),
         charged=_charged(workload),
     )
 
