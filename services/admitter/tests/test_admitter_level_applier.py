@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.apply.barrier import Barrier
 from fairlead_admitter.apply.level_applier import DryRunApplier, LevelApplier, WriteResult
+from fairlead_admitter.decide.pace import Arrivals
 from fairlead_admitter.decide.steering import GONE, LevelWrite, WriteCause
 from fairlead_admitter.errors import (
     AdmitterError,
@@ -20,7 +21,6 @@ from fairlead_admitter.observe.decision_gate import Doubt, Unsettled
 from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS, JobBackoff
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.report.reaction import Arrivals
 from fairlead_admitter.report.staleness import Staleness
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json

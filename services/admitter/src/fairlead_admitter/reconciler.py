@@ -13,6 +13,7 @@ from fairlead_admitter.apply.frontend_backoff import FrontendBackoff, weigh
 from fairlead_admitter.apply.release import PoolRelease
 from fairlead_admitter.decide.deciding import PoolPlan, decide
 from fairlead_admitter.decide.outcome import PlanOutcome
+from fairlead_admitter.decide.pace import Arrivals
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan
 from fairlead_admitter.decide.turn_clock import TurnClock
@@ -21,7 +22,6 @@ from fairlead_admitter.observe.watch import Observation, Watch
 from fairlead_admitter.report.adherence import AdherenceWatch
 from fairlead_admitter.report.event_log import LevelEvents, ReserveEvents
 from fairlead_admitter.report.job_traces import JobTraces
-from fairlead_admitter.report.reaction import Arrivals
 from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_admitter.report.staleness import Staleness

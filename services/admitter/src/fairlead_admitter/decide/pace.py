@@ -19,6 +19,7 @@ the fourth, 7 after the fifth; `pkg/util/wait`.)
 
 import math
 import statistics
+import time
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -59,6 +60,8 @@ Measured beside a frontend whose own load takes two cores (Kueue), it is 0.7 to 
 LATE_SECONDS = 0.5
 """Seconds of rest at most for each `LATE_LEAST` writes that came too late. Four times as long where none of them reached a
 job that waits."""
+_LOOKS = 4096
+"""Looks that are remembered until a decision knows them: from them to their levels is a reaction."""
 LATE_PART = 0.5
 """Part of the frontend's own batch that such a rest takes at most, so that a job that is woken after it may still come before
 the batch."""
@@ -204,3 +207,32 @@ def _started_together(starts: Iterable[tuple[float, int]]) -> int:
 def _forget[T](noted: deque[tuple[float, T]], until: float) -> None:
     while noted and noted[0][0] <= until:
         noted.popleft()
+
+
+class Arrivals:
+    """The last looks that brought job changes, by the state sequence that they reached: they measure reactions."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[int, float]] = deque(maxlen=_LOOKS)
+        self._measured = 0
+
+    def note(self, seq: int, at: float) -> None:
+        """Notes that a look brought job changes up to this sequence, at this monotonic second."""
+        if self._looks and seq < self._looks[-1][0]:
+            self._looks.clear()  # the state stream was made anew
+            self._measured = 0
+        self._looks.append((seq, at))
+
+    def measure(self, revision: int) -> float | None:
+        """Seconds from the newest look that a decision of this state revision knew until now.
+
+        None where no new change stands behind the decision (a policy did, or the passing of time), or where it knew
+        of changes before this process did.
+        """
+        if revision <= self._measured:
+            return None
+        self._measured = revision
+        latest: float | None = None
+        while self._looks and self._looks[0][0] <= revision:
+            latest = self._looks.popleft()[1]
+        return None if latest is None else time.monotonic() - latest
