@@ -41,7 +41,7 @@ def at(name: str) -> str:
     return subjects.state("c1", "node", name)
 
 
-def a_mirror(bus: Bus, wake: asyncio.Event | None = None, *, remember: int = 100) -> Mirror[State]:
+def a_mirror(bus: Bus, wake: asyncio.Event | None = None) -> Mirror[State]:
     return Mirror(
         bus,
         stream="state",
@@ -50,7 +50,6 @@ def a_mirror(bus: Bus, wake: asyncio.Event | None = None, *, remember: int = 100
         wake=wake or asyncio.Event(),
         stamp=lambda state: state.stamp,
         belongs=is_stated_at,
-        remember=remember,
     )
 
 
@@ -145,9 +144,12 @@ async def test_a_stream_made_anew_is_believed(bus: Bus) -> None:
         await eventually(lambda: mirror.values[at("a")].stamp == (1, 1), on=wake)
 
 
-async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(bus: Bus, tally: BusTally) -> None:
+async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(
+    bus: Bus, tally: BusTally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead_bus.streams.mirror.REMEMBERED_DELETES", 2)
     wake = asyncio.Event()
-    async with running(a_mirror(bus, wake, remember=2)) as mirror:
+    async with running(a_mirror(bus, wake)) as mirror:
         for name in "abc":
             await bus.publish(at(name), node(name))
             await bus.delete(at(name))
@@ -312,7 +314,7 @@ async def test_objects_that_a_killed_server_brings_back_stay_dead(nats_server: N
     wake = asyncio.Event()
     alive = {at("last")}
     deleted: set[str] = set()
-    async with running(a_mirror(bus, wake, remember=10_000)) as mirror:
+    async with running(a_mirror(bus, wake)) as mirror:
         publisher = Publisher(bus)
         for i in range(1500):
             await publisher.put(at(f"n{i}"), node(f"n{i}"))

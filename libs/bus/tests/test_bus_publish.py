@@ -102,8 +102,9 @@ async def test_a_stream_that_is_missing_is_not_taken_for_an_empty_one(bus: Bus) 
         await bus.last("nothing", NODE)
 
 
-async def test_pipelined_publishes_keep_their_sequence(bus: Bus) -> None:
-    publisher = Publisher(bus, window=16)
+async def test_pipelined_publishes_keep_their_sequence(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead_bus.streams.publisher.WINDOW", 16)
+    publisher = Publisher(bus)
     acks = [await publisher.put(subjects.state("c1", "node", f"n{i}"), b"x") for i in range(200)]
     await publisher.flush()
     assert [ack.result().seq for ack in acks] == list(range(1, 201))
@@ -138,8 +139,11 @@ async def test_unacked_publishes_are_uncertain_when_the_server_dies(
     assert all(isinstance(ack.exception(), PublishUncertainError) for ack in pending)
 
 
-async def test_a_silent_server_does_not_park_a_flush_for_ever(nats_server: NatsServer, bus: Bus) -> None:
-    publisher = Publisher(bus, ack_seconds=0.1)
+async def test_a_silent_server_does_not_park_a_flush_for_ever(
+    nats_server: NatsServer, bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead_bus.streams.publisher.ACK_SECONDS", 0.1)
+    publisher = Publisher(bus)
     with nats_server.paused():
         await publisher.put(NODE, b"x")
         with pytest.raises(PublishFailedError):

@@ -21,6 +21,7 @@ from fairlead_contracts.messages.questions import (
 )
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
+from fairlead_scorer.query import reply_size
 from fairlead_scorer.query.reply_size import queue_payload, tenants_payload, that_fit
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.by_hand.bus_harness import BusHarness
@@ -100,18 +101,22 @@ async def test_who_explains_several_large_jobs_at_once_is_told_to_name_one(harne
         await explain("same")
 
 
-def test_an_answer_is_halved_until_it_fits_and_says_how_many_are_left_out() -> None:
+def test_an_answer_is_halved_until_it_fits_and_says_how_many_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reply = a_queue_reply()
     [pool] = reply.pools
     many = msgspec.structs.replace(
         reply, pools=[msgspec.structs.replace(pool, positions=pool.positions * 40)]
     )
     held = 40 * len(pool.positions)
-    payload = queue_payload(many, len(to_json(many)) // 3)
+    monkeypatch.setattr(reply_size, "PAYLOAD_LIMIT", len(to_json(many)) // 3)
+    payload = queue_payload(many)
     [cut] = QUEUE_REPLY.decode(payload).pools
     assert len(cut.positions) == cut.most == held // 4
     assert cut.more == pool.more + held - held // 4
-    assert queue_payload(many, len(to_json(many))) == to_json(many)
+    monkeypatch.setattr(reply_size, "PAYLOAD_LIMIT", len(to_json(many)))
+    assert queue_payload(many) == to_json(many)
 
 
 def test_jobs_without_a_position_are_halved_until_the_answer_fits() -> None:
@@ -131,18 +136,22 @@ def test_jobs_without_a_position_are_halved_until_the_answer_fits() -> None:
         assert (found.positions, found.more, found.most) == (pool.positions, pool.more, pool.most)
 
 
-def test_tenants_are_halved_until_they_fit_and_the_others_are_counted() -> None:
+def test_tenants_are_halved_until_they_fit_and_the_others_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reply = a_tenants_reply()
     [pool] = reply.pools
     many = msgspec.structs.replace(reply, pools=[msgspec.structs.replace(pool, tenants=pool.tenants * 4000)])
-    [cut] = TENANTS_REPLY.decode(tenants_payload(many, len(to_json(many)) // 3)).pools
+    monkeypatch.setattr(reply_size, "PAYLOAD_LIMIT", len(to_json(many)) // 3)
+    [cut] = TENANTS_REPLY.decode(tenants_payload(many)).pools
     stand = 4000 * len(pool.tenants)
     assert (len(cut.tenants), cut.more) == (stand // 4, stand - stand // 4)
     assert tenants_payload(reply) == to_json(reply)
 
 
-def test_the_first_positions_are_kept_whatever_they_take() -> None:
+def test_the_first_positions_are_kept_whatever_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     positions = [one.position for pool in a_queue_reply().pools for one in pool.positions] * 8
     assert that_fit(positions) == positions
-    assert that_fit(positions, 1) == positions[:1]
     assert PAYLOAD_LIMIT < 2**20
+    monkeypatch.setattr(reply_size, "PAYLOAD_LIMIT", 1)
+    assert that_fit(positions) == positions[:1]

@@ -112,7 +112,7 @@ class BatchChecks:
         self._asked_at = 0.0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-    async def remarks(self, words: Sequence[str], user: str = "") -> list[Remark]:
+    async def remarks(self, words: Sequence[str]) -> list[Remark]:
         """Remarks on a job, by the words of sbatch that ask for it; none where slurmctld is not understood.
 
         Raises:
@@ -123,7 +123,7 @@ class BatchChecks:
         except FatalSlurmError as error:
             self._log.warning("batch_job_not_checked", error=str(error))
             return []
-        return await self._weighed(words, user, target)
+        return await self._weighed(words, "", target)
 
     async def remarks_at_once(self, words: Sequence[str], user: str = "") -> list[Remark]:
         """Remarks without a question to slurmctld, whose answer may have to wait until job_submit ends.

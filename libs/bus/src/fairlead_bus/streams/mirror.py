@@ -78,7 +78,6 @@ class Mirror[T]:
         stamp: Callable[[T], RevisionStamp] | None = None,
         belongs: Callable[[str, T, int], bool] = lambda _subject, _value, _seq: True,
         repeats: Callable[[T, T], bool] | None = None,
-        remember: int = REMEMBERED_DELETES,
     ) -> None:
         """Creates a mirror that is empty before `run`.
 
@@ -93,7 +92,6 @@ class Mirror[T]:
                 subject could state another's object there. By default all may: they say nothing of where they stand.
             repeats: whether a subject's value and the one after it say the same: the later one is kept, and wakes nobody.
                 By default each is news.
-            remember: number of deletes that are remembered at most; never fewer than half as many.
         """
         self._bus = bus
         self._stream = stream
@@ -106,7 +104,7 @@ class Mirror[T]:
         self._values: dict[str, T] = {}
         self._fingerprints: dict[str, int] = {}
         """The fingerprint of the message that each value was read from, by subject."""
-        self._tombstones = Tombstones(remember)
+        self._tombstones = Tombstones(REMEMBERED_DELETES)
         self._created = ""
         self._gone_at: float | None = None
         """Monotonic seconds since which there is no such stream."""

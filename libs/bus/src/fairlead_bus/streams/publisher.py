@@ -32,25 +32,14 @@ class Publisher:
     Each `put` gives a future of its ack. Whoever does not look at the futures learns of failures in `flush`.
     """
 
-    def __init__(
-        self,
-        bus: Bus,
-        *,
-        window: int = WINDOW,
-        ack_seconds: float = ACK_SECONDS,
-        acked: Callable[[Ack], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, bus: Bus, *, acked: Callable[[Ack], None] = lambda _: None) -> None:
         """Creates a publisher with nothing in flight.
 
         Args:
             bus: the connection.
-            window: number of unacked messages at a time.
-            ack_seconds: the longest silence of the server.
             acked: hears each ack as it comes, without a future to be kept for it.
         """
         self._bus = bus
-        self._window = window
-        self._ack_seconds = ack_seconds
         self._acked = acked
         self._pending: dict[asyncio.Future[Ack], tuple[str, str]] = {}
         self._failed: list[tuple[str, BusError]] = []
@@ -72,7 +61,7 @@ class Publisher:
             DisconnectedError, ClosedError, PayloadTooLargeError, InvalidMessageError: this message was not sent.
             AnswerTimeoutError: the window is full and the server is silent.
         """
-        while len(self._pending) >= self._window:
+        while len(self._pending) >= WINDOW:
             await self._wait_for_room()
         own = trace.inject(with_publish_headers(headers, msg_id=msg_id, ttl_seconds=ttl_seconds))
         connection = self._bus.connection
@@ -113,10 +102,10 @@ class Publisher:
     async def _wait_for_room(self) -> None:
         self._freed.clear()
         try:
-            async with asyncio.timeout(self._ack_seconds):
+            async with asyncio.timeout(ACK_SECONDS):
                 await self._freed.wait()
         except TimeoutError as error:
-            raise AnswerTimeoutError(f"no ack within {self._ack_seconds} s") from error
+            raise AnswerTimeoutError(f"no ack within {ACK_SECONDS} s") from error
 
     def _on_answer(self, acked: asyncio.Future[Ack], size: int, answer: Msg | BusError) -> None:
         pending = self._pending.pop(acked, None)

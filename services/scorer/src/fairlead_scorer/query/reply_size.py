@@ -10,34 +10,32 @@ from fairlead_contracts.messages.questions import PoolQueue, PoolTenants, QueueR
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
 
 
-def that_fit(positions: Sequence[Position], limit: int = PAYLOAD_LIMIT) -> list[Position]:
-    """The first positions that a reply of so many bytes holds: jobs may ask for many resources, of long names."""
+def that_fit(positions: Sequence[Position]) -> list[Position]:
+    """The first positions that one message holds: jobs may ask for many resources, of long names."""
     fit = list(positions)
-    while len(fit) > 1 and len(msgspec.msgpack.encode(fit)) > limit:
+    while len(fit) > 1 and len(msgspec.msgpack.encode(fit)) > PAYLOAD_LIMIT:
         fit = fit[: len(fit) // 2]
     return fit
 
 
-def queue_payload(reply: QueueReply, limit: int = PAYLOAD_LIMIT) -> bytes:
+def queue_payload(reply: QueueReply) -> bytes:
     """The answer as it is sent: with the first of its jobs where all of them are more than one message holds.
 
     So are those without a position: each has a sentence, and a pool, or many, may have hundreds of them.
     """
     named = [jobs for pool in reply.pools for jobs in (pool.positions, pool.unranked_first)]
-    return _halved(reply, [*named, reply.nowhere_first or ()], _first_jobs, limit)
+    return _halved(reply, [*named, reply.nowhere_first or ()], _first_jobs)
 
 
-def tenants_payload(reply: TenantsReply, limit: int = PAYLOAD_LIMIT) -> bytes:
+def tenants_payload(reply: TenantsReply) -> bytes:
     """The answer as it is sent: with the first of its tenants where all of them are more than one message holds."""
-    return _halved(reply, [pool.tenants for pool in reply.pools], _first_tenants_of, limit)
+    return _halved(reply, [pool.tenants for pool in reply.pools], _first_tenants_of)
 
 
-def _halved[R: Message](
-    reply: R, lists: Iterable[Sequence[object]], cut: Callable[[R, int], R], limit: int
-) -> bytes:
+def _halved[R: Message](reply: R, lists: Iterable[Sequence[object]], cut: Callable[[R, int], R]) -> bytes:
     """The answer in bytes, its lists cut to half of the longest, and again, until a message holds it."""
     payload, most = to_json(reply), max(map(len, lists), default=0)
-    while len(payload) > limit and most > 1:
+    while len(payload) > PAYLOAD_LIMIT and most > 1:
         most //= 2
         payload = to_json(cut(reply, most))
     return payload
