@@ -119,9 +119,9 @@ async def test_the_cluster_is_read(slurm_lab: SlurmLab) -> None:
     settings = await controller.settings()
     assert (settings.cluster, settings.own_priority) == ("lab", 3500)
     if SlurmOptions().accounting:
-        accounts = {account.name: account.parent for account in await controller.accounts()}
-        assert accounts["vision"] == "research"
-        assert accounts["robots"] == ""
+        accounts = await controller.accounts()
+        assert {"research", "vision", "robots"} <= set(accounts)
+        assert "root" not in accounts
 
 
 async def test_many_levels_are_written_by_several_at_a_time_and_refusals_are_of_their_jobs(
@@ -164,7 +164,7 @@ async def test_all_that_the_bridge_does_an_operator_may(operating: SlurmLab) -> 
     await eventually(lambda: _state(lab, running) == "RUNNING", 60, what="one runs")
     assert await controller.nodes()
     assert await controller.partitions()
-    assert "vision" in {account.name for account in await controller.accounts()}
+    assert "vision" in await controller.accounts()
     assert (await controller.settings()).cluster
     assert await controller.set_site_factors([(held, 77)]) == {}
     assert {held, running} <= {job.id for job in (await controller.jobs()).jobs}

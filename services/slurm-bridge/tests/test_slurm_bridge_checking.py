@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_slurm.batch.checks import ImageRule
 from fairlead_slurm.batch.pods import PodSite
-from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import SlurmUnreachableError, UnreadableError
 from fairlead_slurm.hooks.installing import HookSettings, hook_files
@@ -61,7 +61,7 @@ class OneNodeSlurmctld:
     async def nodes(self) -> list[SlurmNode]:
         return [a_node("n1", "pods")]
 
-    async def accounts(self) -> list[SlurmAccount]:
+    async def accounts(self) -> list[str]:
         return []
 
     async def limits(self) -> AccountLimits:

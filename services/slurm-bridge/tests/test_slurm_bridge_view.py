@@ -84,7 +84,8 @@ def test_partitions_pools_and_accounts_are_stated() -> None:
     assert (queue.pool, queue.frontend, queue.default_level, queue.lowest_level) == ("gpu", "slurm", 0, 1)
     assert queue.highest_level == 214_747
     assert queue.able.ties is TieRule.CHANCE
-    assert {state.scope for state in stated if isinstance(state, TenantState)} == {"vision", "speech"}
+    # People may have jobs in an account that others lie below, too.
+    assert {one.scope for one in stated if isinstance(one, TenantState)} == {"research", "vision", "speech"}
 
 
 def test_without_weights_slurms_own_tie_counts() -> None:

@@ -72,15 +72,6 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in ("UP", "DRAIN")
 
 
-class SlurmAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """An account of the tree."""
-
-    name: str
-    parent: str
-    """The account above; empty for one at the top."""
-    shares: int
-
-
 class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings in slurm.conf that steering depends on."""
 
@@ -149,16 +140,10 @@ def partitions(text: str) -> list[SlurmPartition]:
     ]
 
 
-def accounts(text: str) -> list[SlurmAccount]:
-    """The accounts of `scontrol show assoc_mgr flags=assoc`; empty where there is no accounting."""
+def accounts(text: str) -> list[str]:
+    """The accounts of `scontrol show assoc_mgr flags=assoc` below the root; empty where there is no accounting."""
     return [
-        SlurmAccount(
-            name=words["Account"],
-            parent=""
-            if words["ParentAccount"].startswith(f"{_ROOT}(")
-            else words["ParentAccount"].partition("(")[0],
-            shares=_number(words.get("SharesRaw/Norm/Level/Factor", "1").partition("/")[0]),
-        )
+        words["Account"]
         for words in lines_with(text, "ClusterName")
         if not words.get("UserName") and words.get("Account", _ROOT) != _ROOT and "ParentAccount" in words
     ]

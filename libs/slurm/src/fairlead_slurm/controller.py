@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fairlead_slurm import cluster
-from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
 from fairlead_slurm.limits import AccountLimits, account_limits
@@ -32,8 +32,8 @@ class Controller(Protocol):
     async def partitions(self) -> list[SlurmPartition]:
         """The cluster's partitions, in the order of slurm.conf."""
 
-    async def accounts(self) -> list[SlurmAccount]:
-        """The tree of accounts; empty where there is no accounting."""
+    async def accounts(self) -> list[str]:
+        """The accounts; empty where there is no accounting."""
 
     async def settings(self) -> SlurmSettings:
         """The cluster's settings."""
@@ -73,7 +73,7 @@ class CommandController:
         """See `Controller`."""
         return cluster.partitions(await self._shown("partition"))
 
-    async def accounts(self) -> list[SlurmAccount]:
+    async def accounts(self) -> list[str]:
         """See `Controller`."""
         try:
             return cluster.accounts(await self._shown("assoc_mgr", "flags=assoc"))

@@ -11,7 +11,7 @@ from fairlead_slurm.batch.fit import BatchTarget, fit
 from fairlead_slurm.batch.options import BatchOption, OptionWord, Remark, options
 from fairlead_slurm.batch.pods import PodSite, image_of
 from fairlead_slurm.batch.script import BatchScript
-from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.images.reference import ImageReference, image_reference
 from fairlead_slurm.images.registry import ImageAnswer, Presence
 from fairlead_slurm.limits import AccountLimits
@@ -67,8 +67,8 @@ class TargetSource(Protocol):
     async def nodes(self) -> list[SlurmNode]:
         """The cluster's nodes."""
 
-    async def accounts(self) -> list[SlurmAccount]:
-        """The tree of accounts."""
+    async def accounts(self) -> list[str]:
+        """The accounts."""
 
     async def limits(self) -> AccountLimits:
         """Limits of accounts, users and QOS."""
@@ -80,7 +80,7 @@ async def batch_target(source: TargetSource, settings: SlurmSettings, pods: PodS
     Raises:
         SlurmError: slurmctld does not answer.
     """
-    accounts = {one.name for one in await source.accounts()} if settings.enforces_associations else set()
+    accounts = await source.accounts() if settings.enforces_associations else []
     limited = bool(_LIMITED & set(settings.enforced))
     return BatchTarget(
         partitions=await source.partitions(),

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import aiohttp
 import msgspec
 
-from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import CommandFailedError
 from fairlead_slurm.queue import Reading
@@ -61,7 +61,7 @@ class RestController:
             return await self._commands.partitions()
         return partitions_of(await self._read("partitions"))
 
-    async def accounts(self) -> list[SlurmAccount]:
+    async def accounts(self) -> list[str]:
         """See `Controller`."""
         return await self._commands.accounts()
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
 
 SECOND = 1_000_000
 NOON = 1_700_000_000 * SECOND
@@ -69,13 +69,9 @@ def a_node(name: str, *partitions: str, usable: bool = True, **changes: object) 
     return msgspec.structs.replace(node, **changes)
 
 
-def some_accounts() -> list[SlurmAccount]:
+def some_accounts() -> list[str]:
     """Accounts: two below another."""
-    return [
-        SlurmAccount(name="research", parent="", shares=1),
-        SlurmAccount(name="vision", parent="research", shares=1),
-        SlurmAccount(name="speech", parent="research", shares=1),
-    ]
+    return ["research", "vision", "speech"]
 
 
 def some_settings(**weights: int) -> SlurmSettings:

@@ -20,7 +20,7 @@ from fairlead_contracts.messages.state import (
     subject_of,
 )
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.ladder import LOWEST, UNLABELLED, Ladder
 from fairlead_slurm_bridge.statements.first_seen import (
     FirstSeen,
@@ -56,7 +56,7 @@ class SlurmContext(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: Sequence[SlurmNode]
     partitions: Sequence[SlurmPartition]
-    accounts: Sequence[SlurmAccount]
+    accounts: Sequence[str]
     settings: SlurmSettings
 
     @property
@@ -331,7 +331,7 @@ class StatedView:
             )
             states += [
                 TenantState(**stamp, name=partition.name, scope=account, queue=partition.name)  # type: ignore[arg-type] # as above
-                for account in _leaves(known.accounts)
+                for account in known.accounts
             ]
         return states
 
@@ -366,11 +366,6 @@ def _turns(told: Iterable[tuple[SlurmJob, JobState]]) -> Iterator[WaitingTurn]:
         if state.phase is Phase.WAITING:
             group = (state.scope, state.queue, state.requested_class)
             yield WaitingTurn(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
-
-
-def _leaves(accounts: Sequence[SlurmAccount]) -> list[str]:
-    parents = {account.parent for account in accounts}
-    return [account.name for account in accounts if account.name not in parents]
 
 
 def _capabilities(settings: SlurmSettings, *, niced: bool) -> Capabilities:
