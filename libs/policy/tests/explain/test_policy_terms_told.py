@@ -4,6 +4,7 @@ counts: in every mode of classes, flat, in trees, and with H-DRF.
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from math import isclose
@@ -15,8 +16,7 @@ from fairlead_contracts.base.figures import MANY, percent
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import Neighbour
 from fairlead_policy.explain.explanation import neighbour_of
-from fairlead_policy.explain.neighbour_text import before_in_words
-from fairlead_policy.explain.row_text import RowCauses
+from fairlead_policy.explain.neighbour_text import RowCauses, before_in_words
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.oracles.oracle import Pick, Score
@@ -204,20 +204,25 @@ TOLD = {
 """Words of a row of a whole order on each term."""
 
 
-@given(st.integers(0, 2**32).map(scene_of))
+def side_by_side(scene: TreeScene) -> TreeScene:
+    plain = replace(scene.rules, parents={}, class_mode="strict", rescaled=False, saturated=frozenset())
+    return replace(scene, rules=plain)
+
+
+@given(st.integers(0, 2**32).map(scene_of).map(side_by_side))
 @settings(max_examples=cases(), deadline=None)
 def test_a_whole_order_tells_of_each_row_the_term_that_decides(scene: TreeScene) -> None:
     order = pool(scene).at(scene.now)
     positions = list(order.positions())
     causes = RowCauses(scene.rules, scene.now)
+    assert causes.tells
     told = [cause for part in order.positions().parts() for cause in causes.of(part)]
     assert told[:1] == ["first"][: len(positions)]
-    plain = scene.rules.strict and not scene.rules.rescaled and not scene.rules.parents
     for (before, position), cause in zip(pairwise(positions), told[1:], strict=True):
         found = neighbour_of(position, before, scene.rules, scene.now)
         equal = isclose(found.share_lead, found.waiting_lead, abs_tol=1e-9)
         level = isclose(found.share_lead, -found.waiting_lead, rel_tol=1e-9, abs_tol=1e-15)
-        if not plain or found.term not in TOLD or position.unbounded or before.unbounded:
+        if found.term not in TOLD or position.unbounded or before.unbounded:
             assert cause in {"", TOLD["own-order"][0]} or cause.startswith("class ")
         elif found.share_lead and level:
             assert cause == "" or cause.startswith((TOLD["own-order"][0], "class "))

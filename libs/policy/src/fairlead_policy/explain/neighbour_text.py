@@ -1,22 +1,27 @@
 """The cause that puts one job before another, in words: by which term, against which, and whose these are."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from fairlead_contracts.base.figures import MANY, percent
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.explanations import ComparedTerm, Neighbour
+from fairlead_policy.exact.ranking import FLOAT_DOUBT
 from fairlead_policy.explain.position_causes_text import NOT_IN_POLICY, used_up_of
+from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
 _NO_LEAD = 5e-5
 """The lead, in shares, below which a term is not worth a word beside others."""
 _TOLD = 1e-4
 """The lead, in parts of the entitlement, below which a figure of waiting says nothing: it decides by itself then."""
-CLOSE = 2e-3
+_CLOSE = 2e-3
 """The difference of shares that figures with one digit may hide."""
-EQUAL_KEYS = "their keys are equal, and it was submitted first"
-EQUAL_BUT_UID = "they are equal in everything, and its uid comes first"
-OWN_ORDER = "their tenant serves it first"
+_EQUAL_KEYS = "their keys are equal, and it was submitted first"
+_EQUAL_BUT_UID = "they are equal in everything, and its uid comes first"
+_OWN_ORDER = "their tenant serves it first"
+_WAITED_LONGER = "has waited longer"
 
 
 def before_in_words(one: Neighbour, position: Position, rules: PoolRules) -> str:
@@ -51,7 +56,7 @@ def _why(one: Neighbour, position: Position, rules: PoolRules) -> str:
     if one.term in ("share", "waiting") or (one.term == "class" and not rules.strict):
         return _by_terms(one, position, rules)
     if one.term == "class":
-        return f"class {one.job_class} goes before {position.job_class}"
+        return _class_first(one.job_class, position.job_class)
     if one.term == "used-up":
         return f"this one asks for {used_up_of(position, rules)}, which is used up"
     if one.term == "infinite":
@@ -60,9 +65,9 @@ def _why(one: Neighbour, position: Position, rules: PoolRules) -> str:
 
 
 _PLAIN: Mapping[ComparedTerm, str] = {
-    "submitted": EQUAL_KEYS,
-    "uid": EQUAL_BUT_UID,
-    "own-order": OWN_ORDER,
+    "submitted": _EQUAL_KEYS,
+    "uid": _EQUAL_BUT_UID,
+    "own-order": _OWN_ORDER,
 }
 
 
@@ -104,7 +109,7 @@ def _by_terms(one: Neighbour, position: Position, rules: PoolRules) -> str:
     told = [(term, lead) for term, lead in leads.items() if abs(lead) >= _NO_LEAD or lead < -decides / 2]
     more = [_FOR[term](one, position, rules, percent(lead)) for term, lead in told if lead > 0]
     less = [_AGAINST[term](one, position, rules, percent(-lead)) for term, lead in told if lead < 0]
-    if one.term == "share" and decides >= CLOSE and all(term == "waiting" for term, _ in told):
+    if one.term == "share" and decides >= _CLOSE and all(term == "waiting" for term, _ in told):
         both = _both(one, position, rules, decides)
         if both:
             return "".join(
@@ -115,7 +120,7 @@ def _by_terms(one: Neighbour, position: Position, rules: PoolRules) -> str:
         return words
     # Where the two sides read alike, what is left between them is told, too.
     left = decides + sum(leads.values())
-    by = f" ({percent(left)} in all)" if 0 < left < CLOSE else ""
+    by = f" ({percent(left)} in all)" if 0 < left < _CLOSE else ""
     return f"{words}, more than {' and '.join(less)}{by}"
 
 
@@ -132,11 +137,11 @@ def _both(one: Neighbour, position: Position, rules: PoolRules, lead: float) -> 
     if tag is None:
         return ""
     if not one.side and not one.own_side and not one.within:
-        return both_in_words(tag - lead, tag, relative=rules.relative)
-    return both_in_words(tag - lead, tag, whose=(one.side or one.tenant, own), relative=rules.relative)
+        return _both_in_words(tag - lead, tag, relative=rules.relative)
+    return _both_in_words(tag - lead, tag, whose=(one.side or one.tenant, own), relative=rules.relative)
 
 
-def both_in_words(
+def _both_in_words(
     its: float, this: float, *, whose: tuple[str, str] | None = None, relative: bool = True
 ) -> str:
     """The figures of two tenants: of two a person sees the difference, of "250 % less" not what it is of.
@@ -158,21 +163,20 @@ def both_in_words(
 
 
 def _lower(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
-    if not one.side and not one.own_side:
-        return f"its tenant {_has(one, rules)} {share} less {_of_what(rules)}"
-    return (
-        f"{one.side or one.tenant} {_has(one, rules)} {share} less {_of_what(rules)} than "
-        f"{one.own_side or position.tenant}"
-    )
+    who, than = _compared(one, position)
+    return f"{who} {_has(one, rules)} {share} less {_of_what(rules)}{than}"
 
 
 def _higher(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
+    who, than = _compared(one, position)
+    return f"the {share} that {who} {_has(one, rules)} more {_of_what(rules)}{than}"
+
+
+def _compared(one: Neighbour, position: Position) -> tuple[str, str]:
+    """The tenant that goes first, and the other one where both have to be named."""
     if not one.side and not one.own_side:
-        return f"the {share} that its tenant {_has(one, rules)} more {_of_what(rules)}"
-    return (
-        f"the {share} that {one.side or one.tenant} {_has(one, rules)} more {_of_what(rules)} than "
-        f"{one.own_side or position.tenant}"
-    )
+        return "its tenant", ""
+    return one.side or one.tenant, f" than {one.own_side or position.tenant}"
 
 
 def _has(one: Neighbour, rules: PoolRules) -> str:
@@ -204,7 +208,7 @@ def _class_against(one: Neighbour, position: Position, rules: PoolRules, share: 
 def _longer(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
     del position, rules
     worth = f", worth {share}" if abs(one.waiting_lead) >= _TOLD else ""
-    return f"{one.effective or 'it'} has waited longer{worth}"
+    return f"{one.effective or 'it'} {_WAITED_LONGER}{worth}"
 
 
 def _shorter(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
@@ -214,3 +218,79 @@ def _shorter(one: Neighbour, position: Position, rules: PoolRules, share: str) -
 
 _FOR = {"share": _lower, "class": _class_for, "waiting": _longer}
 _AGAINST = {"share": _higher, "class": _class_against, "waiting": _shorter}
+
+
+# Rows of a whole order ------------------------------------------------------------------------------------------------
+
+
+class _Row(NamedTuple):
+    """The terms that a job is compared by."""
+
+    rank: int
+    """Position of its class."""
+    job_class: str
+    tenant: str
+    tag: float
+    counted: Micros
+    """The submit time that counts."""
+    submitted: Micros
+    unbounded: bool
+
+
+class RowCauses:
+    """Says why each job of a whole order stands behind the one right before it, part by part: a million in seconds.
+
+    Of tenants side by side with strict classes, by the terms of both keys. Where tenants stand in a tree, classes are terms
+    or H-DRF scales shares, two rows of figures do not tell it: `explanation.neighbour_of` does, a job at a time.
+
+    Args:
+        rules: the rules that the positions were made by.
+        now: the instant of the order.
+    """
+
+    def __init__(self, rules: PoolRules, now: Micros) -> None:
+        self.tells = rules.strict and rules.relative and not rules.rescaled and not rules.parents
+        """Whether figures tell the causes in this pool at all."""
+        self._rules = rules
+        self._rate = float(rules.rate)
+        self._horizon = None if rules.cap is None or not rules.rate else now - rules.cap
+        self._before: _Row | None = None
+
+    def of(self, part: PositionColumns) -> list[str]:
+        """The sentences on the jobs that come next, in a pool that it `tells` of; empty where the order is another."""
+        ranks, horizon, before, found = self._rules.ranks, self._horizon, self._before, []
+        columns = part.jobs, part.tag, part.submitted, part.unbounded_by
+        for job, tag, submitted, because in zip(*columns, strict=True):
+            counted = submitted if horizon is None or submitted > horizon else horizon
+            unbounded = because is not None
+            row = _Row(ranks[job.job_class], job.job_class, job.tenant, tag, counted, submitted, unbounded)
+            found.append("first" if before is None else self._why(before, row))
+            before = row
+        self._before = before
+        return found
+
+    def _why(self, before: _Row, row: _Row) -> str:
+        if before.rank != row.rank:
+            return _class_first(before.job_class, row.job_class) if before.rank < row.rank else ""
+        if before.tenant == row.tenant:
+            return _OWN_ORDER if before.submitted <= row.submitted else ""
+        if before.unbounded or row.unbounded:
+            return ""
+        return self._by_terms(before, row)
+
+    def _by_terms(self, before: _Row, row: _Row) -> str:
+        share, waiting = row.tag - before.tag, (row.counted - before.counted) * self._rate
+        lead = share + waiting
+        if lead < (FLOAT_DOUBT * (before.tag + row.tag + abs(waiting)) if share and waiting else 0):
+            return ""  # reserve mode let it pass, or floats do not tell
+        if not lead:
+            return _EQUAL_KEYS if before.submitted < row.submitted else _EQUAL_BUT_UID
+        if waiting > share:
+            return f"it {_WAITED_LONGER}"
+        if share < _CLOSE:
+            return f"its tenant has {percent(share)} less {_of_what(self._rules)}"
+        return _both_in_words(before.tag, row.tag)
+
+
+def _class_first(job_class: str, other: str) -> str:
+    return f"class {job_class} goes before {other}"

@@ -12,7 +12,7 @@ from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
 from fairlead_contracts.base.quantities import short_resource
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.exact.terms import counted_as
-from fairlead_policy.explain.row_text import RowCauses
+from fairlead_policy.explain.neighbour_text import RowCauses
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import Quotients
 from fairlead_policy.rules.jobs import PositionedJob
