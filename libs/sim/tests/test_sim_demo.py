@@ -14,9 +14,9 @@ from fairlead_sim.config import load_cluster, render_config
 from fairlead_sim.demo import PHILLY, URGENT_PART, demand_of, demo_workload
 from fairlead_sim.errors import TraceError
 from fairlead_sim.trace import read_trace, shipped_trace
-from fairlead_sim.virtual import Fifo, RunResult, VirtualRun
+from fairlead_sim.virtual import RunResult, VirtualRun, fifo
 from fairlead_sim.workload import SimWorkload
-from fairlead_testkit.by_hand.steered_pool import SteeredPool
+from fairlead_testkit.by_hand.steered_run import SteeredRun
 
 GPU = "nvidia.com/gpu"
 
@@ -36,12 +36,12 @@ def worst_error(run: RunResult) -> float:
 )
 def test_under_fairlead_shares_follow_the_weights_and_under_fifo_they_do_not(seconds: int) -> None:
     workload = demo_workload(seconds)
-    fair = VirtualRun(workload, SteeredPool(workload), reaction=SECOND // 20).run()
-    fifo = VirtualRun(workload, Fifo()).run()
+    fair = SteeredRun(workload, reaction=SECOND // 20).run()
+    first_come = VirtualRun(workload, fifo).run()
     assert worst_error(fair) < 0.07  # the demo promises 10 %; the rest is for a busy machine
-    assert worst_error(fifo) > 0.5
+    assert worst_error(first_come) > 0.5
     assert fair.jain > 0.99
-    assert fifo.jain < 0.92
+    assert first_come.jain < 0.92
     assert fair.backlogged_seconds > 0.4 * seconds
     assert fair.makespan_seconds < seconds + 15
     assert len(fair.jobs) == len(workload.jobs)
@@ -49,7 +49,7 @@ def test_under_fairlead_shares_follow_the_weights_and_under_fifo_they_do_not(sec
 
 @pytest.mark.parametrize("reaction", [pytest.param(SECOND * 3 // 10, marks=pytest.mark.deep)])
 def test_shares_stand_a_slow_reaction(workload: SimWorkload, reaction: int) -> None:
-    assert worst_error(VirtualRun(workload, SteeredPool(workload), reaction=reaction).run()) < 0.1
+    assert worst_error(SteeredRun(workload, reaction=reaction).run()) < 0.1
 
 
 def test_the_workload_overloads_the_cluster_three_times_while_jobs_arrive(workload: SimWorkload) -> None:
@@ -144,7 +144,7 @@ def own_trace(path: Path, tenants: int = 4) -> Path:
 def test_a_trace_of_ones_own_runs_too(tmp_path: Path) -> None:
     workload = demo_workload(30, trace=own_trace(tmp_path / "own.csv.gz"))
     assert len(workload.weights) == 4
-    result = VirtualRun(workload, SteeredPool(workload)).run()
+    result = SteeredRun(workload).run()
     assert len(result.jobs) == len(workload.jobs)
     assert worst_error(result) < 0.15
 

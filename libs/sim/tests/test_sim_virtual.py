@@ -10,9 +10,9 @@ from fairlead_sim.config import NodeGroup
 from fairlead_sim.errors import StuckError
 from fairlead_sim.meter import quantile
 from fairlead_sim.trace import TraceJob, by_tenant, shipped_trace
-from fairlead_sim.virtual import Fifo, RunResult, StrictPriority, VirtualRun
+from fairlead_sim.virtual import RunResult, VirtualRun, fifo, strict_priority
 from fairlead_sim.workload import SimWorkload, WorkloadJob, one_pool, policy_for
-from fairlead_testkit.by_hand.steered_pool import SteeredPool
+from fairlead_testkit.by_hand.steered_run import SteeredRun
 from fairlead_testkit.inputs.equal_floods import equal_floods
 
 GPU = "nvidia.com/gpu"
@@ -62,14 +62,14 @@ def first_come_first_served(jobs: list[TraceJob], cards: int) -> list[float]:
 
 def test_fifo_equals_an_independent_simulator_job_by_job() -> None:
     jobs = by_tenant(shipped_trace())["vc-0e4a51"]
-    result = VirtualRun(gpu_workload(jobs, 96), Fifo()).run()
+    result = VirtualRun(gpu_workload(jobs, 96), fifo).run()
     assert [job.waited for job in result.jobs] == first_come_first_served(jobs, 96)
 
 
 def test_fifo_gives_the_golden_figures_of_a_third_simulator() -> None:
     """Figures of the same trace and pool that were computed elsewhere, before this simulator was written."""
     jobs = by_tenant(shipped_trace())["vc-0e4a51"]
-    result = VirtualRun(gpu_workload(jobs, 96), Fifo()).run()
+    result = VirtualRun(gpu_workload(jobs, 96), fifo).run()
     waits = [job.waited for job in result.jobs]
     assert len(waits) == 1181
     assert round(sum(waits) / len(waits), 2) == 1187423.13
@@ -94,16 +94,18 @@ def outcome(result: RunResult) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("reaction", [0, SECOND // 10])
 def test_the_same_run_twice_is_the_same_run(reaction: int) -> None:
-    first, second = (VirtualRun(floods(), SteeredPool(floods()), reaction=reaction).run() for _ in range(2))
+    runs = [SteeredRun(floods(), reaction=reaction) for _ in range(2)]
+    first, second = (run.run() for run in runs)
     assert outcome(first) == outcome(second)
-    assert first.level_writes == second.level_writes
+    assert runs[0].writes == runs[1].writes > 0
     assert first.shares == second.shares
 
 
 def test_every_job_runs_once_and_for_as_long_as_it_should() -> None:
     workload = floods()
-    for discipline in (Fifo(), StrictPriority(workload.policy.classes), SteeredPool(workload)):
-        result = VirtualRun(workload, discipline).run()
+    by_class = strict_priority(workload.policy.classes)
+    for run in (VirtualRun(workload, fifo), VirtualRun(workload, by_class), SteeredRun(workload)):
+        result = run.run()
         assert sorted(job.id for job in result.jobs) == sorted(job.id for job in workload.jobs)
         assert all(job.ended - job.started == 3 * SECOND for job in result.jobs)
         assert all(job.started >= job.submitted for job in result.jobs)
@@ -112,7 +114,7 @@ def test_every_job_runs_once_and_for_as_long_as_it_should() -> None:
 def test_flooding_tenants_are_served_within_one_job_of_weighted_shares() -> None:
     """The tenant that is served at a start has the least use for its weight among those that wait."""
     workload = floods()
-    result = VirtualRun(workload, SteeredPool(workload)).run()
+    result = SteeredRun(workload).run()
     running = dict.fromkeys(workload.weights, 0)
     waiting = dict.fromkeys(workload.weights, 0)
     points = [(job.submitted, 0, job.tenant) for job in result.jobs]
@@ -151,23 +153,23 @@ def test_urgent_jobs_start_before_normal_ones_that_came_earlier() -> None:
     urgent = SimWorkload(
         name="classes", weights={"tenant": 1.0}, cluster=workload.cluster, policy=policy, jobs=jobs
     )
-    for discipline in (StrictPriority(policy.classes), SteeredPool(urgent)):
-        order = [job.id for job in VirtualRun(urgent, discipline).run().jobs]
+    for run in (VirtualRun(urgent, strict_priority(policy.classes)), SteeredRun(urgent)):
+        order = [job.id for job in run.run().jobs]
         assert order == ["000000", "000006", "000007", "000001", "000002", "000003", "000004", "000005"]
 
 
 def test_a_reaction_time_costs_little() -> None:
     workload = floods()
-    at_once = VirtualRun(workload, SteeredPool(workload)).run()
-    later = VirtualRun(workload, SteeredPool(workload), reaction=SECOND // 10).run()
-    assert later.level_writes < at_once.level_writes
-    for tenant, share in at_once.shares.items():
-        assert later.shares[tenant] == pytest.approx(share, rel=0.1)
+    at_once, later = SteeredRun(workload), SteeredRun(workload, reaction=SECOND // 10)
+    shares = later.run().shares
+    for tenant, share in at_once.run().shares.items():
+        assert shares[tenant] == pytest.approx(share, rel=0.1)
+    assert later.writes < at_once.writes
 
 
 def test_a_job_that_can_never_start_is_told_and_not_waited_for() -> None:
     with pytest.raises(StuckError, match="can never start"):
         VirtualRun(
             gpu_workload([TraceJob(tenant="t", job="x", submit_seconds=0, gpus=9, duration_seconds=1)], 8),
-            Fifo(),
+            fifo,
         ).run()

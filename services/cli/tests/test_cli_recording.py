@@ -10,7 +10,7 @@ from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, Jo
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Refused, read_submission
 from fairlead_sim.config import NodeGroup
-from fairlead_sim.virtual import Fifo, RunResult, VirtualRun
+from fairlead_sim.virtual import RunResult, VirtualRun, fifo
 from fairlead_sim.workload import SimWorkload
 from fairlead_testkit.inputs.builders import a_level_event, an_ended_event
 from fairlead_testkit.inputs.equal_floods import equal_floods
@@ -46,7 +46,7 @@ def replayed(workload: SimWorkload, result: RunResult) -> list[AnyEvent]:
 
 
 def test_a_live_run_is_measured_as_the_virtual_one() -> None:
-    virtual = VirtualRun(WORKLOAD, Fifo()).run()
+    virtual = VirtualRun(WORKLOAD, fifo).run()
     recording = Recording([job.id for job in WORKLOAD.jobs])
     for event in replayed(WORKLOAD, virtual):
         recording.take_event(event)
@@ -61,7 +61,7 @@ def test_a_live_run_is_measured_as_the_virtual_one() -> None:
 
 
 def test_a_run_in_time_has_no_delays_and_jobs_that_came_late_are_late_by_so_much() -> None:
-    events = replayed(WORKLOAD, VirtualRun(WORKLOAD, Fifo()).run())
+    events = replayed(WORKLOAD, VirtualRun(WORKLOAD, fifo).run())
     late = {job.id for job in WORKLOAD.jobs[10:]}
     for seconds, expected in ((0, 0.0), (3, 3.0)):
         recording = Recording([job.id for job in WORKLOAD.jobs])

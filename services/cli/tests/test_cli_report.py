@@ -15,7 +15,7 @@ from fairlead_cli.demo.report.findings import UNCONTENDED, against_fifo, finding
 from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
 from fairlead_sim.config import NodeGroup
-from fairlead_sim.virtual import Fifo, VirtualRun
+from fairlead_sim.virtual import VirtualRun, fifo
 from fairlead_sim.workload import SimWorkload
 from fairlead_testkit.inputs.equal_floods import equal_floods
 
@@ -29,9 +29,9 @@ def flood(jobs: int) -> SimWorkload:
 
 def canned(jobs: int = 40) -> DemoReport:
     workload = flood(jobs)
-    fifo = VirtualRun(workload, Fifo()).run()
+    result = VirtualRun(workload, fifo).run()
     return report_on(
-        workload, fifo, compare(workload), finished=len(workload.jobs), lost=0, facts=["made & canned"]
+        workload, result, compare(workload), finished=len(workload.jobs), lost=0, facts=["made & canned"]
     )
 
 
@@ -42,10 +42,10 @@ def report() -> DemoReport:
 
 def test_a_run_on_a_machine_that_was_too_busy_claims_nothing() -> None:
     workload = flood(40)
-    fifo = VirtualRun(workload, Fifo()).run()
+    result = VirtualRun(workload, fifo).run()
     others = compare(workload)
     quiet, busy = (
-        report_on(workload, fifo, others, finished=120, lost=0, facts=[], delays=[late] * 120)
+        report_on(workload, result, others, finished=120, lost=0, facts=[], delays=[late] * 120)
         for late in (0.4, 20.0)
     )
     assert not quiet.overload
@@ -185,10 +185,10 @@ def test_who_gains_and_who_pays_is_marked_in_words(share: float, fifo: float, sa
 
 def test_one_job_is_followed_with_what_was_said_of_it() -> None:
     workload = flood(40)
-    fifo = VirtualRun(workload, Fifo()).run()
-    job = fifo.jobs[-1]
+    result = VirtualRun(workload, fifo).run()
+    job = result.jobs[-1]
     told = Told(job=job.id, tenant=job.tenant, demand="1 gpu", waited_then=3.0, text="<waits>")
-    found = report_on(workload, fifo, compare(workload), finished=120, lost=0, facts=[], told=told)
+    found = report_on(workload, result, compare(workload), finished=120, lost=0, facts=[], told=told)
     assert isinstance(found.story, JobStory)
     assert found.story.waited == found.story.waited_fifo == job.waited > 3
     assert "<span>&lt;waits&gt;</span>" in render_page(found)
@@ -196,7 +196,7 @@ def test_one_job_is_followed_with_what_was_said_of_it() -> None:
     assert "asked for 1 gpu at the start and started" in early.in_words()
     never = msgspec.structs.replace(told, job="never-started")
     assert (
-        report_on(workload, fifo, compare(workload), finished=0, lost=0, facts=[], told=never).story is None
+        report_on(workload, result, compare(workload), finished=0, lost=0, facts=[], told=never).story is None
     )
 
 

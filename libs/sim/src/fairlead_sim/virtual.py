@@ -3,8 +3,7 @@
 With the orders to compare with, first come first served and strict priority.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -19,15 +18,8 @@ from fairlead_sim.jobs import JobName, SimJob
 from fairlead_sim.meter import PoolSample, ShareMeter, jain, quantile
 from fairlead_sim.workload import POOL, SimWorkload, WorkloadJob
 
-
-class Discipline(Protocol):
-    """A queueing discipline: gives levels to waiting jobs."""
-
-    def first_level(self, job: SimJob) -> int | None:
-        """The level that a job is created with; None leaves the queue's default."""
-
-    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
-        """The levels to write after these changes."""
+type Discipline = Callable[[SimJob], int | None]
+"""A queueing discipline: the level that a job is created with; None leaves its queue's default."""
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +57,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     entitlements: dict[str, float]
     backlogged_seconds: float
     makespan_seconds: float
-    level_writes: int
 
     @property
     def jain(self) -> float:
@@ -87,26 +78,21 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 class VirtualRun:
     """A run of one workload under one discipline, from the first submission to the last end."""
 
-    def __init__(self, workload: SimWorkload, discipline: Discipline, *, reaction: Micros = 0) -> None:
+    def __init__(self, workload: SimWorkload, discipline: Discipline) -> None:
         """Prepare a run.
 
         Args:
             workload: its jobs, cluster and policy.
             discipline: gives the levels.
-            reaction: the time from a change to its levels; what happens in between goes by the old ones.
         """
         self._workload = workload
         self._discipline = discipline
-        self._reaction = reaction
         self.cluster = SimCluster(
             "sim", workload.cluster, uid_prefix="virtual", retention=JobRetention(ended=None)
         )
         self.meter = ShareMeter(self.cluster.pools[POOL].capacity, workload.tenants)
         self._arrivals = list(reversed(workload.jobs))
-        self._unseen = ClusterChanges()
-        self._react_at: Micros | None = None
         self._started: list[SimJob] = []
-        self._writes = 0
 
     def run(self) -> RunResult:
         """Runs to the end.
@@ -114,7 +100,7 @@ class VirtualRun:
         Raises:
             StuckError: a job waits that nothing can start any more.
         """
-        while (now := self._next()) is not None:
+        while (now := self.next_instant()) is not None:
             self.step(now)
         if self.cluster.jobs and any(job.phase is Phase.WAITING for job in self.cluster.jobs.values()):
             stuck = next(job for job in self.cluster.jobs.values() if job.phase is Phase.WAITING)
@@ -126,45 +112,28 @@ class VirtualRun:
         while self._arrivals and self._arrivals[-1].offset <= now:
             self._arrive(self._arrivals.pop(), now)
         self.cluster.advance(now)
-        self._observe(now)
-        if self._react_at is not None and self._react_at <= now:
-            self._react(now)
+        self.observe()
 
-    def _next(self) -> Micros | None:
-        instants = [self.cluster.next_due(), self._react_at]
-        if self._arrivals:
-            instants.append(self._arrivals[-1].offset)
+    def next_instant(self) -> Micros | None:
+        """The next instant at which anything happens; None where nothing will."""
+        instants = [self.cluster.next_due(), self._arrivals[-1].offset if self._arrivals else None]
         return min((instant for instant in instants if instant is not None), default=None)
 
     def _arrive(self, job: WorkloadJob, now: Micros) -> None:
         self.cluster.create(job.create(0), now)
         made = self.cluster.jobs[JobName(job.tenant, job.id)]
-        level = self._discipline.first_level(made)
+        level = self._discipline(made)
         if level is not None:
             self.cluster.set_level(SetLevel(scope=made.scope, id=made.id, uid=made.uid, level=level))
 
-    def _observe(self, now: Micros) -> None:
+    def observe(self) -> ClusterChanges:
+        """Takes and measures what has changed since the last look."""
         changes = self.cluster.take_changes()
-        if not changes:
-            return
         for event in changes.events:
             self.meter.observe(event)
             if isinstance(event, JobStarted):
                 self._started.append(self.cluster.jobs[JobName(event.scope, event.job)])
-        self._unseen.jobs |= changes.jobs
-        if self._react_at is None and changes.events:
-            self._react_at = now + self._reaction
-
-    def _react(self, now: Micros) -> None:
-        self._react_at = None
-        unseen, self._unseen = self._unseen, ClusterChanges()
-        writes = self._discipline.react(unseen, now)
-        for write in writes:
-            self.cluster.set_level(write)
-        self._writes += len(writes)
-        # Levels may let a strict queue start its new head.
-        self.cluster.advance(now)
-        self._observe(now)
+        return changes
 
     def _result(self) -> RunResult:
         end = max((job.ended or 0 for job in self._started), default=0)
@@ -175,7 +144,6 @@ class VirtualRun:
             entitlements=self._workload.entitlements(),
             backlogged_seconds=to_seconds(self.meter.backlogged),
             makespan_seconds=to_seconds(end),
-            level_writes=self._writes,
         )
 
 
@@ -190,35 +158,19 @@ def _result_of(job: SimJob) -> JobResult:
     )
 
 
-class Fifo:
+def fifo(job: SimJob) -> int | None:
     """First come, first served: nobody gets a level."""
-
-    def first_level(self, job: SimJob) -> int | None:
-        """See `Discipline`."""
-        del job
-        return None
-
-    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
-        """See `Discipline`."""
-        del changes, now
-        return []
+    del job
+    return None
 
 
-class StrictPriority:
+def strict_priority(classes: Sequence[str]) -> Discipline:
     """A level for each class, then first come first served: what priority classes alone give.
 
     Grants are not looked at: who asks for a class has it.
+
+    Args:
+        classes: the classes, the first of which goes first.
     """
-
-    def __init__(self, classes: Sequence[str]) -> None:
-        """Takes the classes, the first of which goes first."""
-        self._levels = {name: len(classes) - rank for rank, name in enumerate(classes)}
-
-    def first_level(self, job: SimJob) -> int | None:
-        """See `Discipline`."""
-        return self._levels.get(job.requested_class or "", 1)
-
-    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
-        """See `Discipline`."""
-        del changes, now
-        return []
+    levels = {name: len(classes) - rank for rank, name in enumerate(classes)}
+    return lambda job: levels.get(job.requested_class or "", 1)

@@ -13,7 +13,7 @@ from fairlead_cli.demo.report.findings import overload
 from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
 from fairlead_contracts.base.instants import to_seconds
-from fairlead_sim.virtual import Fifo, RunResult, StrictPriority, VirtualRun
+from fairlead_sim.virtual import RunResult, VirtualRun, fifo, strict_priority
 from fairlead_sim.workload import SimWorkload
 
 FAIRLEAD, FIFO, PRIORITY = "Fairlead", "FIFO", "strict priority"
@@ -22,9 +22,9 @@ FAIRLEAD, FIFO, PRIORITY = "Fairlead", "FIFO", "strict priority"
 def compare(workload: SimWorkload) -> list[OrderedRun]:
     """The workload first come first served, and by class alone."""
     classes = workload.policy.classes
-    fifo = VirtualRun(workload, Fifo()).run()
-    priority = VirtualRun(workload, StrictPriority(classes)).run()
-    return [study(FIFO, fifo, classes=classes), study(PRIORITY, priority, classes=classes)]
+    first_come = VirtualRun(workload, fifo).run()
+    priority = VirtualRun(workload, strict_priority(classes)).run()
+    return [study(FIFO, first_come, classes=classes), study(PRIORITY, priority, classes=classes)]
 
 
 def report_on(

@@ -73,7 +73,6 @@ class Recording:
             entitlements=workload.entitlements(),
             backlogged_seconds=to_seconds(meter.backlogged),
             makespan_seconds=to_seconds(makespan),
-            level_writes=self.level_writes,
         )
 
     def delays(self, workload: SimWorkload) -> list[float]:

@@ -1,4 +1,4 @@
-"""Fairlead as a discipline of a run in virtual time: its order, and the fewest levels for it, in lock step."""
+"""A run in virtual time under Fairlead: its order, and the fewest levels for it, in lock step."""
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.verbs import SetLevel
@@ -11,15 +11,24 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.jobs import SimJob
 from fairlead_sim.statements import NO_EPOCH, queue_state
+from fairlead_sim.virtual import VirtualRun, fifo
 from fairlead_sim.workload import POOL, SimWorkload
 
 _CLUSTER = "sim"
 
 
-class SteeredPool:
-    """The discipline that a workload's own policy asks for: see `Discipline`. Its pool has one queue."""
+class SteeredRun(VirtualRun):
+    """A run under the workload's own policy, whose pool has one queue.
 
-    def __init__(self, workload: SimWorkload) -> None:
+    Args:
+        workload: its jobs, cluster and policy.
+        reaction: the time from a change to its levels; what happens in between goes by the old ones.
+    """
+
+    def __init__(self, workload: SimWorkload, *, reaction: Micros = 0) -> None:
+        super().__init__(workload, fifo)
+        self.writes = 0
+        """Number of levels that were written."""
         self._rulebook = Rulebook(workload.policy, 1)
         [queue] = [queue for queue in workload.cluster.queues if queue.pool == POOL]
         self._queue = queue_state(queue, _CLUSTER, 0)
@@ -27,16 +36,42 @@ class SteeredPool:
         self._order = PoolFacts(rules)
         self._waiting: dict[str, SimJob] = {}
         """Waiting jobs by uid, as they came: at equal levels, the queue starts them so."""
+        self._reaction = reaction
+        self._unseen = ClusterChanges()
+        self._react_at: Micros | None = None
 
-    def first_level(self, job: SimJob) -> int | None:
-        """No level: a job comes with its queue's default."""
-        del job
-        return None
+    def next_instant(self) -> Micros | None:
+        """The next instant at which anything happens, or levels are written."""
+        instants = (super().next_instant(), self._react_at)
+        return min((instant for instant in instants if instant is not None), default=None)
 
-    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
+    def observe(self) -> ClusterChanges:
+        """Takes what has changed since the last look, to decide the next levels from."""
+        changes = super().observe()
+        self._unseen.jobs |= changes.jobs
+        self._unseen.events += changes.events
+        return changes
+
+    def step(self, now: Micros) -> None:
+        """Does everything that happens at one instant; then levels that are due are written."""
+        super().step(now)
+        if self._react_at is not None and self._react_at <= now:
+            self._react_at = None
+            unseen, self._unseen = self._unseen, ClusterChanges()
+            writes = self._levels(unseen, now)
+            for write in writes:
+                self.cluster.set_level(write)
+            self.writes += len(writes)
+            # Levels may let a strict queue start its new head.
+            self.cluster.advance(now)
+            self.observe()
+        if self._react_at is None and self._unseen.events:
+            self._react_at = now + self._reaction
+
+    def _levels(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
         """The writes after which the queue's heads are the order's."""
         for job in changes.jobs.values():
-            self._observe(job)
+            self._note(job)
         most = self._rulebook.document.window
         heads = self._order.at(now).queue_heads(most).get(JobQueue(_CLUSTER, self._queue.name), [])
         window = {head.uid: self._waiting[head.uid] for head in heads}
@@ -51,7 +86,7 @@ class SteeredPool:
         found = [(self._waiting[uid], level) for uid, level in plan.writes]
         return [SetLevel(scope=job.scope, id=job.id, uid=job.uid, level=level) for job, level in found]
 
-    def _observe(self, job: SimJob) -> None:
+    def _note(self, job: SimJob) -> None:
         stated = job.state(_CLUSTER, NO_EPOCH)
         if job.phase is Phase.WAITING:
             self._waiting.setdefault(job.uid, job)
