@@ -20,7 +20,7 @@ from fairlead_policy.rules.jobs import JobQueue, PositionedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.card_shares import with_card_shares
-from fairlead_policy.snapshot.startable import with_open_cards
+from fairlead_policy.snapshot.pool_shapes import with_open_cards
 from fairlead_policy.tenants.sorted_jobs import OwnLines, amounts_of
 from fairlead_policy.usage.saturation import Saturation, whole_room
 

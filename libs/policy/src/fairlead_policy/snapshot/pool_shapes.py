@@ -1,12 +1,17 @@
-"""Pools as clusters and the policy make them, jobs apart."""
+"""Pools as clusters and the policy make them, jobs apart; and who may start in them at all.
+
+A Kueue quota holds for nodes that are yet to come, too: a job within it is admitted, and an autoscaler brings the nodes.
+So a job is judged by the quota, in the units that its frontend counts, and cards that are there only say where it fits.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from fairlead_contracts.frontend.cards import CARD_RESOURCES
 from fairlead_contracts.messages.state import PoolState, QueueState
+from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.startable import with_open_cards
 from fairlead_policy.snapshot.stated_cards import PoolCards
 from fairlead_policy.snapshot.stated_cluster import StatedCluster
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, whole_room
@@ -23,6 +28,16 @@ class PoolShape(msgspec.Struct, frozen=True, kw_only=True):
     """Room of each of these stated pools by itself."""
     clusters: frozenset[str]
     """The clusters whose state it is decided from."""
+
+
+def is_beyond(demand: Mapping[str, int], quota: Mapping[str, int]) -> bool:
+    """Whether a job asks for more of any resource than the whole quota has: it cannot start."""
+    return any(amount > quota.get(name, 0) for name, amount in demand.items())
+
+
+def with_open_cards(quota: Mapping[str, int]) -> dict[str, int]:
+    """The quota of a pool whose nodes register cards. Of what it does not say of cards nobody knows a limit."""
+    return dict.fromkeys(CARD_RESOURCES, LARGEST) | dict(quota)
 
 
 def cards_by_pool(clusters: Mapping[str, StatedCluster], rulebook: Rulebook) -> dict[str, PoolCards]:

@@ -12,8 +12,7 @@ import msgspec
 
 from fairlead_contracts.messages.state import JobState, NodeState, Phase, PoolState, QueueState, State
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.pool_shapes import PoolShape, cards_by_pool, pool_shapes
-from fairlead_policy.snapshot.startable import is_beyond
+from fairlead_policy.snapshot.pool_shapes import PoolShape, cards_by_pool, is_beyond, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
 from fairlead_policy.snapshot.stated_cluster import StatedCluster
 from fairlead_policy.snapshot.stated_jobs import JobChange, StatedJobs

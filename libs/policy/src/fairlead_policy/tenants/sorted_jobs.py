@@ -134,13 +134,6 @@ def _by_uid(line: Ints, same: Flags, uid_of: Callable[[int], str]) -> None:
         line[start:end] = sorted(line[start:end].tolist(), key=uid_of)
 
 
-def starts_of(tenant: Ints) -> Ints:
-    """The rows at which each tenant's jobs begin, tenant by tenant."""
-    if not len(tenant):
-        return np.empty(0, np.int64)
-    return np.flatnonzero(np.append(True, tenant[1:] != tenant[:-1]))
-
-
 type OwnKey = tuple[int, int, Micros, str]
 """Key by which a tenant's own order sorts: (class, 0, submitted, uid) where classes are strict; see
 `PoolRules.own_terms`."""
@@ -287,7 +280,7 @@ class OwnLines:
             else:
                 ordered.fill(0)
         owner = tenant[line]
-        starts = starts_of(owner)
+        starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])[: len(owner)])
         named = [tenants[number] for number in owner[starts].tolist()]
         return cls(told, line, numbers, named, np.append(starts, len(line)))
 
