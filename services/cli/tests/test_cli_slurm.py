@@ -90,7 +90,7 @@ def changed(**changes: object) -> SlurmSurvey:
         ({"administration": None}, "rights", WARNING, "could not be looked up"),
         ({"version": "21.08.8"}, "version", WARNING, "21.08.8"),
         ({"version": ""}, "version", WARNING, "unknown"),
-        ({"preempt_type": "preempt/qos"}, "preemption", WARNING, "preempt/qos"),
+        ({"preempt_type": "preempt/qos"}, "preemption", WARNING, "wherever it stands in the order"),
         ({"waiting": 501}, "backfill-depth", WARNING, "the first 500"),
         ({"waiting": 40, "scheduler": {"bf_max_job_test": "39"}}, "backfill-depth", WARNING, "the first 39"),
         ({"waiting": 101}, "queue-depth", INFO, "the first 100"),

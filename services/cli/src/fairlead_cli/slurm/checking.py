@@ -146,9 +146,9 @@ def _preemption(survey: SlurmSurvey) -> Iterator[Finding]:
             "preemption",
             "slurm.conf/PreemptType",
             f"PreemptType is {kind}: jobs that start may stop others that run.",
-            why="A level decides which job is tried first. A job with a high one may stop a running job where its tier or QOS"
-            " may do so, and Fairlead does not count that.",
-            mend="PreemptType=preempt/none   # or keep it, where that is what you want",
+            why="A job whose tier or QOS may stop others starts by that, wherever it stands in the order and whatever class the"
+            " policy grants it. Fairlead does not count that.",
+            mend="PreemptType=preempt/none   # or keep it, and give that QOS to those alone whom the policy grants its class",
         )
 
 
