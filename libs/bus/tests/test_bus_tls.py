@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus import ConnectFailedError, ConnectionSettings, connect
 from fairlead_testkit import eventually
 from fairlead_testkit.nats_servers.nats_server import NatsServer
 
@@ -27,3 +27,22 @@ async def test_a_connection_over_tls_that_the_server_ends_is_nothing_to_warn_of(
                 server.end()
                 await eventually(lambda: not bus.connected, 30, what="the end is noticed")
     assert "eof_received" not in caplog.text
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("scheme", ["tls", "nats"])
+async def test_a_server_without_tls_is_told_nothing_where_tls_is_asked_for(
+    tmp_path: Path, scheme: str
+) -> None:
+    """Its greeting comes in the clear, so whoever stands between could say that there is no TLS."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
+    with NatsServer(tmp_path / "nats") as server:
+        settings = ConnectionSettings(
+            url=f"{scheme}://127.0.0.1:{server.port}",
+            tls_ca=str(tmp_path / "ca.crt"),
+            connect_timeout_seconds=1,
+        )
+        with pytest.raises(ConnectFailedError, match="offers no TLS"):
+            async with connect(settings, name="test"):
+                pass

@@ -93,7 +93,14 @@ class UnbufferedClient(Client):
 
         A server that is moved leaves its old address behind, and each dead address may cost a reconnect two seconds.
         Those that we were told to connect to stay.
+
+        Trap: a server that says nothing of TLS is spoken to in the clear, also where TLS is asked for. Its greeting is not
+        secured yet: whoever stands between could say so and be taken for it. (Of `wss` all is secured before it.)
         """
+        server = self._current_server
+        wants_tls = self.options.get("tls") is not None and not (server and server.uri.scheme == "wss")
+        if initial_connection and wants_tls and not info.get("tls_required"):
+            raise Error("the server offers no TLS, and TLS is asked for: nothing was sent to it")
         told = info.get("connect_urls")
         if isinstance(told, list) and told:
             self._server_pool = [
