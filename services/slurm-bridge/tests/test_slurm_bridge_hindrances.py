@@ -185,6 +185,15 @@ def test_who_waits_in_a_closed_partition_alone_is_passed_by_until_it_opens(state
     assert not read(view, [closed, open_, either])["1"].limited
 
 
+def test_while_nothing_of_a_pool_starts_all_keep_their_turn(view: StatedView) -> None:
+    """Somebody closes a partition for a while: when it opens, Slurm starts by the levels that stand."""
+    around = view.context
+    assert around is not None
+    partitions = [a_partition("gpu", state="DOWN"), a_partition("debug")]
+    view.take_context(msgspec.structs.replace(around, partitions=partitions))
+    assert not any(job.limited for job in read(view, of_one_user(3, "PartitionDown")).values())
+
+
 def test_who_asks_for_more_than_one_job_may_have_has_no_position(view: StatedView) -> None:
     large = a_slurm_job("1", reason="QOSMaxGRESPerJob", resources={"gres/gpu": 24_000})
     found = read(view, [large, *of_one_user(3, "Priority")[1:]])

@@ -89,7 +89,7 @@ class UserLimits:
 
         Args:
             jobs: the waiting jobs of one reading, an array's remainder as one.
-            closed: partitions that start no jobs.
+            closed: partitions that start no jobs while others of their pool do.
         """
         self._note([job for job, _ in jobs])
         limited = [one for one in jobs if _owner(one[0]) in self._limits]

@@ -112,6 +112,8 @@ class StatedView:
         self._context: SlurmContext | None = None
         self._backlogs = PoolBacklogs(())
         self._limits = UserLimits()
+        self._closed: frozenset[str] = frozenset()
+        """Partitions that start no jobs while another one of their pool does."""
         self._niced = False
         """Whether a waiting job had a nice: it sorts jobs of one level from then on, beside what Slurm says of ties."""
         self.phases: Counter[Phase] = Counter()
@@ -173,8 +175,7 @@ class StatedView:
 
     def _limited(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[JobState]:
         """The statements; of those that a limit of Slurm's holds back one keeps its position for all."""
-        closed = frozenset(one.name for one in self._known().partitions if not one.up)
-        limited = self._limits.limited([one for one in told if one[1].phase is Phase.WAITING], closed)
+        limited = self._limits.limited([one for one in told if one[1].phase is Phase.WAITING], self._closed)
         return [_limited(state, limited[state.uid]) if state.uid in limited else state for _, state in told]
 
     def levelled(self, job: str, level: int) -> Statements:
@@ -299,6 +300,11 @@ class StatedView:
         found = partition_pools(known.partitions, known.nodes, self._naming)
         self._backlogs = PoolBacklogs(found)
         pool_of = {partition: pool.name for pool in found for partition in pool.partitions}
+        # Of a pool that starts nobody all keep their turn: when it opens, Slurm goes by the levels that stand.
+        open_ = {pool_of[one.name] for one in known.partitions if one.up}
+        self._closed = frozenset(
+            one.name for one in known.partitions if not one.up and pool_of[one.name] in open_
+        )
         stamp = {"cluster": self._cluster, "epoch": NO_EPOCH, "rev": UNSTAMPED}
         states: list[State] = [
             NodeState(
