@@ -12,15 +12,17 @@ from fairlead_testkit.nats_servers.nats_server import NatsServer
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("also_in_the_clear", ["", "allow_non_tls: true"])
 async def test_a_connection_over_tls_that_the_server_ends_is_nothing_to_warn_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, also_in_the_clear: str
 ) -> None:
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
     certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
     authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
     pem = tmp_path / "server.pem"
-    with NatsServer(tmp_path / "nats", config=f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}') as server:
+    config = f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}\n{also_in_the_clear}'
+    with NatsServer(tmp_path / "nats", config=config) as server:
         settings = ConnectionSettings(url=f"tls://127.0.0.1:{server.port}", tls_ca=str(tmp_path / "ca.crt"))
         with caplog.at_level(logging.WARNING, logger="asyncio"):
             async with connect(settings, name="test") as bus:
@@ -44,5 +46,20 @@ async def test_a_server_without_tls_is_told_nothing_where_tls_is_asked_for(
             connect_timeout_seconds=1,
         )
         with pytest.raises(ConnectFailedError, match="offers no TLS"):
+            async with connect(settings, name="test"):
+                pass
+
+
+@pytest.mark.integration
+async def test_a_stranger_s_server_that_would_do_without_tls_is_told_nothing(tmp_path: Path) -> None:
+    pem, trusted = tmp_path / "server.pem", tmp_path / "ca.crt"
+    trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(pem))
+    trustme.CA().cert_pem.write_to_path(str(trusted))
+    config = f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}\nallow_non_tls: true'
+    with NatsServer(tmp_path / "nats", config=config) as server:
+        settings = ConnectionSettings(
+            url=f"tls://127.0.0.1:{server.port}", tls_ca=str(trusted), connect_timeout_seconds=1
+        )
+        with pytest.raises(ConnectFailedError, match="certificate"):
             async with connect(settings, name="test"):
                 pass

@@ -99,8 +99,10 @@ class UnbufferedClient(Client):
         """
         server = self._current_server
         wants_tls = self.options.get("tls") is not None and not (server and server.uri.scheme == "wss")
-        if initial_connection and wants_tls and not info.get("tls_required"):
-            raise Error("the server offers no TLS, and TLS is asked for: nothing was sent to it")
+        if initial_connection and wants_tls:
+            if not (info.get("tls_required") or info.get("tls_available")):
+                raise Error("the server offers no TLS, and TLS is asked for: nothing was sent to it")
+            info["tls_required"] = True  # of us, where the server would do without
         told = info.get("connect_urls")
         if isinstance(told, list) and told:
             self._server_pool = [
