@@ -146,18 +146,14 @@ class ServiceOrder:
 
     def tie_at(self, index: int) -> TieBreak:
         """The tie that settles equal keys and submit instants: the uid that the job counts by, and its index."""
-        return self.uid_at(index if self.alone else self.effective_row.item(index)), index
+        return self.uid_at(self.effective_row.item(index)), index
 
     def job_at(self, index: int) -> WaitingJob:
         """The job at an index."""
-        if self.alone:
-            return self.table.tenant_queues[0].job_at(index)
         return self.job_within(self.top, index)
 
     def jobs_at(self, indexes: Ints) -> list[WaitingJob]:
         """The jobs at these indexes."""
-        if self.alone and len(indexes):
-            return self.table.tenant_queues[0].jobs_at(indexes)
         if len(indexes) <= _FEW:
             return list(map(self.job_at, indexes.tolist()))
         picked: list[WaitingJob] = self._jobs[indexes].tolist()
