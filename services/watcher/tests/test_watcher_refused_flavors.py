@@ -247,3 +247,35 @@ def test_a_shape_is_judged_by_the_newest_verdict_on_any_of_it() -> None:
     assert "beside" in waiting.hear()
     waiting.view.workload(Key("team-a", "a"), None)
     assert waiting.hear() == {"larger"}, "a verdict goes with its job"
+
+
+def test_what_refuses_a_shape_is_not_stated_anew_of_each_job_at_each_start() -> None:
+    """Kueue says it of the first one alone, which then starts, and says it again of the next."""
+    view = WaitingShapes().view
+    view.cluster_queue(Key("", "main"), QueueFacts(name="main", quotas=BOTH))
+
+    def changed(*items: KubeObject | str) -> dict[str, tuple[str, ...]]:
+        for item in items:
+            key = Key("team-a", item if isinstance(item, str) else item["metadata"]["name"])
+            found = None if isinstance(item, str) else workload_facts(msgspec.convert(item, Workload))
+            view.workload(key, found)
+        stated = view.settle(instant(AT)).values()
+        return {job.id: job.refused_by or () for job in stated if isinstance(job, JobState)}
+
+    bypassed = [told(name, BYPASSED, at=AT) for name in "bc"]
+    tried = refusal(SPOT, SHORT)
+    assert changed(told("a", tried, at=AT), *bypassed) == dict.fromkeys("abc", ("spot",))
+    assert changed("a") == {}
+    assert changed(told("b", tried, at="2026-11-21T11:00:00Z")) == {"b": ("spot",)}
+    assert changed("b") == {}
+    assert changed(told("d", "", at="")) == {"d": ("spot",)}
+    assert changed(told("c", refusal(SHORT), at="2026-11-21T12:00:00Z")) == {"c": (), "d": ()}
+    assert changed(told("c", tried, at="2026-11-21T13:00:00Z")) == dict.fromkeys("cd", ("spot",))
+    assert changed("c", "d") == {}
+    assert changed(told("e", "", at="")) == {"e": ()}, "nobody of the shape waited meanwhile"
+    changed("e")
+    deactivated = told("f", tried, at=AT)
+    deactivated["spec"]["active"] = False
+    assert changed(deactivated) == {"f": ()}
+    assert changed("f") == {}
+    assert changed(told("g", "", at="")) == {"g": ()}

@@ -29,13 +29,15 @@ def test_the_newest_and_mildest_of_all_that_stand_counts(
 ) -> None:
     verdicts = ShapeVerdicts()
     stand: dict[Key, tuple[WorkloadShape, FlavorVerdict]] = {}
+    last: dict[WorkloadShape, RefusedFlavors] = dict.fromkeys(SHAPES, ())
     for words in news:
-        before = {shape: verdicts.refused(shape) for shape in SHAPES}
+        before = {shape: (verdicts.refused(shape), last[shape]) for shape in SHAPES}
         changed = verdicts.take(words)
         stand |= {key: found for key, found in words.items() if found is not None}
         stand = {key: found for key, found in stand.items() if words.get(key, found) is not None}
-        after = {shape: newest_of(stand, shape) for shape in SHAPES}
-        assert {shape: verdicts.refused(shape) for shape in SHAPES} == after
+        last |= {shape: newest_of(stand, shape) for shape, _ in stand.values()}
+        after = {shape: (newest_of(stand, shape), last[shape]) for shape in SHAPES}
+        assert {one: (verdicts.refused(one), verdicts.refused_last(one)) for one in SHAPES} == after
         assert set(changed) == {shape for shape in SHAPES if before[shape] != after[shape]}
 
 

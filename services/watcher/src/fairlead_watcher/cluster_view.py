@@ -196,7 +196,10 @@ class ClusterView:
                 verdicts[key] = (shape, facts.verdict) if facts.verdict is not None else None
                 counts[key] = (shape, facts.demand) if facts.counted_otherwise else None
         for shape in (*self._around.verdicts.take(verdicts), *self._around.counts.take(counts)):
-            self._retranslate_readers(Dependency("shape", "", shape))
+            if (source := Dependency("shape", "", shape)) in self._readers:
+                self._retranslate_readers(source)
+            else:
+                self._around.verdicts.forget(shape)
 
     def _shape(self, namespace: str, facts: WorkloadFacts) -> WorkloadShape | None:
         """The shape for which holds what Kueue said of a Workload; None where it said nothing, or leads nowhere."""
@@ -231,6 +234,8 @@ class ClusterView:
             readers.discard(key)
             if not readers:
                 del self._readers[source]
+                if isinstance(source.key, WorkloadShape):
+                    self._around.verdicts.forget(source.key)
         for source in looks - before:
             self._readers.setdefault(source, set()).add(key)
         if looks:

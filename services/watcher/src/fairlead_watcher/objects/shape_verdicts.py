@@ -76,9 +76,34 @@ class _ByShape[W, V]:
 class ShapeVerdicts(_ByShape[FlavorVerdict, RefusedFlavors]):
     """The verdicts on the Workloads that wait, and the newest of each shape."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[WorkloadShape, RefusedFlavors] = {}
+        """The last refusals of each shape of which no words stand any more."""
+
     def refused(self, shape: WorkloadShape) -> RefusedFlavors:
         """The flavors that Kueue says refuse the shape."""
         return self._found.get(shape, ())
+
+    def refused_last(self, shape: WorkloadShape) -> RefusedFlavors:
+        """The flavors that Kueue said last refuse the shape, also where the Workload of which it said so has started since.
+
+        It says the same of the next one: to forget it meanwhile had all of a shape stated twice at each start.
+        """
+        return self._found[shape] if shape in self._found else self._last.get(shape, ())
+
+    def forget(self, shape: WorkloadShape) -> None:
+        """Forgets what was said last of a shape of which nobody waits."""
+        self._last.pop(shape, None)
+
+    def _renew(self, shape: WorkloadShape) -> bool:
+        before = self.refused_last(shape)
+        changed = super()._renew(shape)
+        if shape in self._found:
+            self._last.pop(shape, None)
+        elif before:
+            self._last[shape] = before
+        return changed or self.refused_last(shape) != before
 
     def _rank(self, word: FlavorVerdict) -> tuple[int, ...]:
         """The newest counts; of one second the mildest, as who counts is tried, and told of again."""

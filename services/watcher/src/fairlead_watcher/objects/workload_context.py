@@ -165,6 +165,11 @@ class WorkloadContext:
         self._looked_up.add(Dependency("shape", "", shape))
         return self._known.verdicts.refused(shape)
 
+    def refused_last(self, shape: WorkloadShape) -> RefusedFlavors:
+        """The flavors that Kueue said last refuse them, also where it says so of none that waits."""
+        self._looked_up.add(Dependency("shape", "", shape))
+        return self._known.verdicts.refused_last(shape)
+
     def counted(self, shape: WorkloadShape) -> Mapping[str, int] | None:
         """The demand that Kueue counts of Workloads of a shape, where that is of other resources than they ask for."""
         self._looked_up.add(Dependency("shape", "", shape))

@@ -168,7 +168,7 @@ def _refused_by(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadC
     """The flavors that Kueue says do not suit it; of several pod sets those that suit none of them."""
     if facts.run or facts.end or queue is None:
         return ()
-    refused = around.refused(WorkloadShape(queue.name, facts.equivalence))
+    refused = around.refused_last(WorkloadShape(queue.name, facts.equivalence))
     return tuple(sorted(refused_by_all_pods(refused, max(1, len(facts.shapes)))))
 
 
