@@ -274,6 +274,17 @@ def test_who_is_woken_beside_another_waits_for_it_where_there_is_room_for_one_al
     assert uids(parking.turn(wanted)) == ["wide"]
 
 
+def test_who_is_woken_holds_its_room_although_the_order_puts_it_behind_the_window_since() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    parking.end("j00")
+    assert uids(parking.turn(["j05"])) == ["j05"]
+    assert not parking.turn(["j04"], beyond=["j05"]), "a second job for one room"
+    parking.now += TRIED_SECONDS
+    assert uids(parking.turn(["j04"], beyond=["j05"])) == ["j04"]
+    parking.end("j01")
+    assert uids(parking.turn(["j03"], beyond=["j04", "j05"])) == ["j03"], "room for one more"
+
+
 def test_who_is_said_not_to_fit_is_followed_by_the_next_at_once() -> None:
     parking = Parking(a_parking_queue(2), runs=2, waits=4)
     parking.turn(parking.waiting())

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from fairlead_admitter.decide.merged_order import Ranked
-from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause
+from fairlead_admitter.decide.steering import GONE, LevelWrite, SteeringPlan, WriteCause
 from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.decide.waking import (
     WakeInputs,
@@ -17,7 +17,7 @@ from fairlead_admitter.decide.waking import (
 from fairlead_admitter.decide.window_levels import NeighbourLevels, WindowLevels, at_untried_levels
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.messages.state import JobState, QueueState
+from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.free_quota import FreeQuota
 
@@ -108,23 +108,30 @@ class Restraint:
         known_order: Callable[[], Sequence[Ranked]],
     ) -> list[Ranked]:
         """The jobs of the window that have room. Where all of them are in hand, and for a batch's time, those of the whole order."""
-        fitting = self._fitting(queues, room, window)
-        if len(in_hand_until(fitting, inputs)) == len(fitting) and inputs.now < inputs.batch_ends:
-            return self._fitting(queues, room, known_order())
+        fitting = self._fitting(queues, room, inputs, window)
+        in_hand = in_hand_until((one.job.uid for one in fitting), inputs)
+        if len(in_hand) == len(fitting) and inputs.now < inputs.batch_ends:
+            return self._fitting(queues, room, inputs, known_order())
         return fitting
 
     def _fitting(
-        self, queues: Sequence[QueueState], room: FreeQuota, window: Sequence[Ranked]
+        self, queues: Sequence[QueueState], room: FreeQuota, inputs: WakeInputs, window: Sequence[Ranked]
     ) -> list[Ranked]:
-        """The jobs of the window that park and each have room now, in a flavor that takes them."""
+        """The jobs of the window, and those in hand beside it, that park and each have room now in a flavor that takes them."""
         parking = {queue.name for queue in queues if queue.parks}
         return [
             one
-            for one in window
+            for one in [*window, *self._in_hand_beside(window, inputs)]
             if one.job.queue in parking
             and not (one.job.flavorless or self._expectations.leaves_alone(one.job))
             and room.fits(one.job)
         ]
+
+    def _in_hand_beside(self, window: Sequence[Ranked], inputs: WakeInputs) -> list[Ranked]:
+        """The jobs in hand that the order has put behind the window since: what is free is theirs until they were tried."""
+        inside = {one.job.uid for one in window}
+        jobs = [self._facts.job(uid) for uid in in_hand_until(inputs.woken, inputs) if uid not in inside]
+        return [Ranked(GONE, None, job) for job in jobs if job is not None and job.phase is Phase.WAITING]
 
     def _wake_inputs(self, trail: PoolWakes) -> WakeInputs:
         return WakeInputs(

@@ -10,7 +10,7 @@ It may park a job untried where one of its shape was refused at its level since 
 SchedulingEquivalenceHashing). So a job is woken at a level at which none was refused since.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -74,9 +74,9 @@ def batch_seconds(able: Capabilities) -> float:
     return max(0.0, able.retry_seconds) + BATCH_MARGIN_SECONDS
 
 
-def in_hand_until(fitting: Sequence[Ranked], inputs: WakeInputs) -> dict[str, float]:
-    """The jobs in hand, by uid, and until when: woken, and neither seen to start nor to be refused yet."""
-    woken = ((one.job.uid, inputs.woken.get(one.job.uid, _LONG_AGO) + inputs.tried) for one in fitting)
+def in_hand_until(uids: Iterable[str], inputs: WakeInputs) -> dict[str, float]:
+    """The jobs in hand among these waiting ones, by uid, and until when: woken, and not seen to be refused yet."""
+    woken = ((uid, inputs.woken.get(uid, _LONG_AGO) + inputs.tried) for uid in uids)
     return {uid: until for uid, until in woken if until > inputs.now and uid not in inputs.refused}
 
 
@@ -86,13 +86,14 @@ def next_step(
     """The jobs to wake now, if any, or how long to write nothing.
 
     Args:
-        fitting: the waiting jobs that each have room now, in the wanted order.
+        fitting: the waiting jobs that each have room now, in the wanted order, and behind them those in hand that the
+            order does not show.
         inputs: facts as they are known now.
         takes_room: whether a job has room beside those that took it before; if so, takes it.
     """
     if not fitting:
         return WakeStep()
-    in_hand = in_hand_until(fitting, inputs)
+    in_hand = in_hand_until((one.job.uid for one in fitting), inputs)
     ordered = inputs.freed + ORDERED_SECONDS
     if not inputs.ordered and inputs.now < ordered:
         return WakeStep(until=max([ordered, *in_hand.values()]))
