@@ -108,6 +108,24 @@ async def test_where_a_level_could_preempt_the_policy_has_to_say_so(
         await eventually(lambda: sample(admitter, "preemptions_seen_total", pool=POOL) == 1)
 
 
+async def test_what_starts_gives_its_level_up_where_another_queue_takes_back_what_it_lent(
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
+) -> None:
+    lender = msgspec.structs.replace(KUEUE, name="lender", preemption={"reclaimWithinCohort": "Any"})
+    await stated(bus, KUEUE)
+    await stated(bus, lender)
+    await give_leave(bus, "boost")
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, uids[::-1])
+        await follows(cluster, uids[::-1])
+        assert cluster.levels()[uids[2]]
+        await cluster.start(uids[2])
+        own = (uids[2], 0)
+        await eventually(lambda: own in cluster.of_running, on=cluster.changed, what="its level goes")
+        assert admitter.readiness.details().get("withheld") is None
+
+
 async def test_levels_go_the_highest_first_when_a_queue_turns_unsafe_and_come_back_when_it_is_safe(
     bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:

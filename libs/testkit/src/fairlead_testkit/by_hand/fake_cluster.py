@@ -71,6 +71,8 @@ class FakeCluster:
         """Jobs by `<scope>/<id>`, which is the uid too."""
         self.writes: list[tuple[str, int]] = []
         """(uid, level) of each write that landed."""
+        self.of_running: list[tuple[str, int]] = []
+        """(uid, level) of each write asked for to a job that waits no more: it is answered that none is there."""
         self.creations: list[str] = []
         """The uid of each creation asked for, repeated ones too."""
         self.changed = asyncio.Event()
@@ -196,10 +198,11 @@ class FakeCluster:
         return to_packed(LevelReplies(replies=replies))
 
     async def _set_level(self, order: SetLevel) -> LevelReply:
-        job = self.jobs.get(order.uid)
+        job, level = self.jobs.get(order.uid), order.level or 0
         if job is None or job.phase is not Phase.WAITING:
+            self.of_running.append((order.uid, level))
+            self.changed.set()
             return LevelReply(verdict=VerbOutcome.GONE)
-        level = order.level or 0
         self.writes.append((order.uid, level))
         if self.shows_levels:
             job = await self.state(job, level=level)
