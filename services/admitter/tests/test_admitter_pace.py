@@ -64,6 +64,17 @@ def _no_wait() -> float:
     return 0.0
 
 
+def test_starts_are_counted_by_pool_and_all_together() -> None:
+    clock = ManualClock()
+    pace = Pace(clock, _no_wait)
+    pace.started("gpu", 2)
+    pace.started("cpu", MANY_STARTS)
+    assert (pace.starts_in("gpu"), pace.starts_in("cpu"), pace.starts_in("other")) == (2, MANY_STARTS, 0)
+    assert pace.starts() == 2 + MANY_STARTS
+    clock.now += STARTS_SECONDS
+    assert (pace.starts_in("gpu"), pace.starts()) == (0, 0)
+
+
 def test_turns_rest_for_two_answers_of_a_slow_frontend_where_many_jobs_start() -> None:
     clock = ManualClock()
     pace = Pace(clock, _no_wait)

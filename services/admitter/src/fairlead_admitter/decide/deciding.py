@@ -296,7 +296,9 @@ class _Following:
         self, queues: list[str], target: Callable[[JobState, ClassBand], int], cause: WriteCause
     ) -> list[LevelWrite]:
         known, view = self._known, self._view
-        started_by = settled_by(view.wall, known.pace.starts()) if cause is WriteCause.STARTED else None
+        started_by = (
+            settled_by(view.wall, known.pace.starts_in(view.pool)) if cause is WriteCause.STARTED else None
+        )
         writes, settled = known.protection.due(
             queues, view.class_bands, known.class_of, target, cause, started_by=started_by
         )

@@ -169,9 +169,9 @@ class Pace:
             most: number of positions that the policy allows.
             woken: whether its jobs are woken one by one.
         """
-        now = self._clock()
-        starts = [(at, jobs) for at, jobs in self._starts.get(pool, ()) if at > now - STARTS_SECONDS]
-        reactions = [seconds for at, seconds in self._reactions if at > now - REACTIONS_SECONDS]
+        until = self._clock() - REACTIONS_SECONDS
+        starts = self._lately(pool)
+        reactions = [seconds for at, seconds in self._reactions if at > until]
         return window_size(
             sum(jobs for _, jobs in starts),
             # The median: one slow reaction is nothing to plan by.
@@ -182,14 +182,22 @@ class Pace:
 
     def starts(self) -> int:
         """Number of jobs of all pools that started within the last `STARTS_SECONDS`."""
-        until = self._clock() - STARTS_SECONDS
-        return sum(jobs for starts in self._starts.values() for at, jobs in starts if at > until)
+        return sum(jobs for pool in self._starts for _, jobs in self._lately(pool))
+
+    def starts_in(self, pool: str) -> int:
+        """Number of jobs of the pool that started within the last `STARTS_SECONDS`."""
+        return sum(jobs for _, jobs in self._lately(pool))
 
     def keep(self, pools: Iterable[str]) -> None:
         """Forgets pools that are not there any more."""
         for pool in self._starts.keys() - set(pools):
             del self._starts[pool]
         self._withheld.intersection_update(pools)
+
+    def _lately(self, pool: str) -> list[tuple[float, int]]:
+        """The pool's starts within the last `STARTS_SECONDS`: each one's monotonic second, and how many."""
+        until = self._clock() - STARTS_SECONDS
+        return [(at, jobs) for at, jobs in self._starts.get(pool, ()) if at > until]
 
 
 def _started_together(starts: Iterable[tuple[float, int]]) -> int:

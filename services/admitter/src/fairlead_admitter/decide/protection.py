@@ -46,7 +46,7 @@ def settled_by(wall: Micros, starts: int) -> Micros | None:
 
     Args:
         wall: now.
-        starts: number of jobs that started within the last `pace.STARTS_SECONDS`, in all pools.
+        starts: number of the pool's jobs that started within the last `pace.STARTS_SECONDS`.
     """
     return None if starts < MANY_STARTS else wall - from_seconds(STARTED_SECONDS)
 
