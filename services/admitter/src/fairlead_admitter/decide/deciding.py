@@ -289,18 +289,21 @@ class _Following:
             running = self._settle(view.names, top_level, WriteCause.PROTECT)
             return [*running, *waiting]
         if reclaimed and not unsafe:
-            return [*waiting, *self._settle(reclaimed, own_level, WriteCause.STARTED)]
+            started_by = settled_by(view.wall, self._known.pace.starts_in(view.pool))
+            return [*waiting, *self._settle(reclaimed, own_level, WriteCause.STARTED, started_by=started_by)]
         return waiting
 
     def _settle(
-        self, queues: list[str], target: Callable[[JobState, ClassBand], int], cause: WriteCause
+        self,
+        queues: list[str],
+        target: Callable[[JobState, ClassBand], int],
+        cause: WriteCause,
+        *,
+        started_by: Micros | None = None,
     ) -> list[LevelWrite]:
-        known, view = self._known, self._view
-        started_by = (
-            settled_by(view.wall, known.pace.starts_in(view.pool)) if cause is WriteCause.STARTED else None
-        )
+        known, class_bands = self._known, self._view.class_bands
         writes, settled = known.protection.due(
-            queues, view.class_bands, known.class_of, target, cause, started_by=started_by
+            queues, class_bands, known.class_of, target, cause, started_by=started_by
         )
         self._remember(settled=(cause, settled))
         return writes
