@@ -23,7 +23,8 @@ def test_settings_show_no_secret() -> None:
 
 def test_tls_is_off_unless_asked_for() -> None:
     assert ConnectionSettings().tls() is None
-    assert ConnectionSettings(url="tls://a:4222").tls() is not None
+    for asked in ("tls://a:4222", "nats://a:4222, tls://b:4222", "nats://a,TLS://b", "wss://a"):
+        assert ConnectionSettings(url=asked).tls() is not None, asked
 
 
 GARBAGE = {"missing": None, "empty": b"", "no text": b"\xff\x00", "of another kind": b"hello\n"}

@@ -119,12 +119,13 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def tls(self) -> ssl.SSLContext | None:
-        """The TLS context where one is asked for.
+        """The TLS context where one is asked for. One URL that asks for it does so for all: the client has one context.
 
         Raises:
             ConnectFailedError: a certificate or key cannot be read.
         """
-        if not (self.tls_ca or self.tls_cert or self.url.startswith(("tls://", "wss://"))):
+        schemes = {server.partition("://")[0].lower() for server in self.servers()}
+        if not (self.tls_ca or self.tls_cert or schemes & {"tls", "wss"}):
             return None
         with _readable("the CA certificates", self.tls_ca):
             context = ssl.create_default_context(cafile=self.tls_ca)
