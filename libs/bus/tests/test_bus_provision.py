@@ -17,7 +17,7 @@ from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.state import STATE
-from fairlead_contracts.topology import Retention, cluster_of, limited, submit_durable, topology
+from fairlead_contracts.topology import NO_LIMIT, Retention, cluster_of, limited, submit_durable, topology
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.nats_servers.streams import change_stream, stream_info
 
@@ -122,7 +122,11 @@ async def test_limits_are_an_operators_and_stay_when_they_are_not_named(bus: Bus
     assert (event["max_bytes"], event["discard"], event["max_age"]) == (1_000_000, "old", 86_400 * 10**9)
     assert (state["max_bytes"], state["discard"]) == (2_000_000, "new")
     assert (policy["max_bytes"], policy["discard"]) == (3_000_000, "new")
-    for wrong in ({"nothing": 1}, {"event": 0}):
+    freed = limited(topology(["c1"]), max_bytes={"state": NO_LIMIT, "policy": NO_LIMIT}, max_age_seconds={})
+    assert len(await provision(bus, freed)) == 2
+    assert await provision(bus, freed) == await provision(bus, topology(["c1"])) == []
+    assert [(await config(bus, name))["max_bytes"] for name in ("event", "state")] == [1_000_000, -1]
+    for wrong in ({"nothing": 1}, {"event": 0}, {"event": -2}):
         with pytest.raises(FieldError):
             limited(topology(["c1"]), max_bytes=wrong, max_age_seconds={})
     for name, seconds in (("state", 3600.0), ("nothing", 3600.0), ("event", 1.0)):

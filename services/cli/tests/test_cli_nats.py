@@ -57,7 +57,16 @@ def test_an_operator_limits_streams(nats_server: NatsServer) -> None:
     assert made.returncode == 0, made.stderr
     changed = provision(nats_server, "east", "--max-bytes", "event=10Gi", "--dry-run")
     assert changed.stdout == "stream event: max_bytes 21474836480 -> 10737418240\n"
-    for wrong in (["--max-bytes", "event"], ["--max-bytes", "event=much"], ["--max-age", "state=1d"]):
+    freed = provision(
+        nats_server, "east", "--max-bytes", "event=none", "--max-bytes", "answer=none", "--dry-run"
+    )
+    assert freed.stdout == "stream event: max_bytes 21474836480 -> -1\n"
+    for wrong in (
+        ["--max-bytes", "event"],
+        ["--max-bytes", "event=much"],
+        ["--max-bytes", "event=-1"],
+        ["--max-age", "state=1d"],
+    ):
         found = provision(nats_server, "east", *wrong)
         assert found.returncode == 2, wrong
         assert wrong[1].partition("=")[0] in found.stderr

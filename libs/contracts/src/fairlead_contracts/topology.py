@@ -29,6 +29,8 @@ HOUR = 3600
 DAY = 24 * HOUR
 LEAST_AGE_SECONDS = 600.0
 """The shortest age that an operator may give a stream: answers must find those who wait for them."""
+NO_LIMIT = -1
+"""The server's own word for a stream that may hold any number of bytes."""
 MOST_OF_A_TENANT = 100_000
 """Submissions of one tenant that may lie in the stream; its next publish is refused by the server then."""
 LEASE_SECONDS = 3.0
@@ -60,8 +62,8 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     max_age_given: bool = False
     """Whether an operator has set the age; if not, the age that stands on the server is kept."""
     max_bytes: int = 0
-    """The most bytes that the stream may hold; 0 leaves the server's limit as it is. A full stream that keeps
-    messages for a time drops the oldest; the others take no more."""
+    """The most bytes that the stream may hold, or NO_LIMIT; 0 leaves the server's limit as it is. A full stream that
+    keeps messages for a time drops the oldest; the others take no more."""
     most_of_a_subject: int = 0
     """The most messages of one subject; more are refused. 0 allows any number."""
     message_ttl: bool = False
@@ -78,8 +80,8 @@ class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
     history: int = 1
     ttl_seconds: float = 0.0
     max_bytes: int = 0
-    """The most bytes that the bucket may hold; 0 leaves the server's limit as it is. A full bucket takes no
-    more."""
+    """The most bytes that the bucket may hold, or NO_LIMIT; 0 leaves the server's limit as it is. A full bucket takes
+    no more."""
     expiry_markers: bool = False
     """Whether watchers hear of an expired key."""
 
@@ -158,8 +160,8 @@ def limited(
             raise FieldError("max_age", seconds, f"must be at least {LEAST_AGE_SECONDS:g} s")
         streams[name] = msgspec.structs.replace(streams[name], max_age_seconds=seconds, max_age_given=True)
     for name, most in max_bytes.items():
-        if most <= 0:
-            raise FieldError("max_bytes", most, "must be positive")
+        if most <= 0 and most != NO_LIMIT:
+            raise FieldError("max_bytes", most, "must be positive, or none")
         if name in streams:
             streams[name] = msgspec.structs.replace(streams[name], max_bytes=most)
         elif name in buckets:

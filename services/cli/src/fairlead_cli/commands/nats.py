@@ -38,7 +38,8 @@ def provision(
     replicas:
         Copies of each stream and bucket in a cluster of NATS servers, 3 mostly; what stands, or 1, unless given.
     max_bytes:
-        How much a stream or a bucket may hold, as `event=20Gi`; any number of them. What stands, or no limit, unless given.
+        How much a stream or a bucket may hold, as `event=20Gi`; `event=none` takes the limit away; any number of them. What
+        stands, or no limit, unless given.
     max_age:
         How long a stream keeps its messages, as `event=3d` (s, m, h, d): event, answer or dead.
     dry_run:

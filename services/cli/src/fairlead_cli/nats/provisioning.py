@@ -16,7 +16,7 @@ from fairlead_cli.outcomes import NatsProvisioned
 from fairlead_cli.printing import is_for_people, print_outcome
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import parse_quantity
-from fairlead_contracts.topology import Topology, limited, topology
+from fairlead_contracts.topology import NO_LIMIT, Topology, limited, topology
 
 DONE, UNDONE = 0, 1
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
@@ -39,7 +39,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return cls(
                 max_bytes={
-                    name: parse_quantity("memory", text, field=f"--max-bytes {name}")
+                    name: NO_LIMIT
+                    if text == "none"
+                    else parse_quantity("memory", text, field=f"--max-bytes {name}")
                     for name, text in _pairs("--max-bytes", max_bytes)
                 },
                 max_age_seconds={name: _age(name, text) for name, text in _pairs("--max-age", max_age)},
