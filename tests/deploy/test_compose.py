@@ -76,6 +76,8 @@ def test_compose_takes_the_file_and_every_container_is_locked_down(deploy_kit: K
     slurm = config(deploy_kit, COMPOSE_PROFILES="slurm", FAIRLEAD_SLURM_CLUSTER="hpc")
     assert set(slurm) == {*ONCE, "nats", "scorer", "slurm-bridge", "slurm-admitter"}
     assert "hpc" in slurm["provision"]["command"]
+    # Only a container whose description differs is made anew: nats-server would not let the new cluster's services in.
+    assert "hpc" in slurm["nats"]["labels"]["fairlead.dev/clusters"]
     for name, service in services.items():
         assert not service["user"].startswith(("0", "root")), name
         assert service["read_only"], name
