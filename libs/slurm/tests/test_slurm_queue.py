@@ -41,6 +41,8 @@ PLAIN = {
     "tres-per-task": "N/A",
     "dependency": "(null)",
     "reqnodes": "",
+    "licenses": "a:2",
+    "reservation": "(null)",
     "reason": "Resources",
     "comment": "(null)",
     "name": "train",

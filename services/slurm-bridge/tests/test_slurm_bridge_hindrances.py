@@ -8,6 +8,7 @@ import pytest
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.state import JobHolder, JobState, Phase, QueueState
 from fairlead_slurm import SlurmJob, whole_job
+from fairlead_slurm.cluster import Licence
 from fairlead_slurm.ladder import LOWEST, Ladder
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
@@ -73,6 +74,10 @@ def test_one_job_stands_for_all_that_wait_for_the_same_limit(view: StatedView) -
     assert {name for name, one in found.items() if one.limited} == {"1"}
 
 
+def test_a_limit_of_an_account_by_a_qos_is_one_too(view: StatedView) -> None:
+    assert positioned(read(view, of_one_user(3, "MaxGRESPerAccount"))) == {"1"}
+
+
 def test_jobs_that_slurm_did_not_come_to_wait_for_the_limit_too(view: StatedView) -> None:
     """Slurm says a limit of a job only when it comes to it: of those far behind it says that others come first."""
     jobs = [*of_one_user(1, LIMIT), *of_one_user(4, "Priority")[1:]]
@@ -120,9 +125,8 @@ HEAD_OF_SHARED_NODES = (
         ("JobArrayTaskLimit", ""),
         ("InvalidQOS", ""),
         ("QOSMinGRES", ""),
-        ("Job's account not permitted to use this partition (gpu allows vision not speech)", ""),
-        ("Job's QOS not permitted to use this partition (gpu denies small including small)", ""),
-        ("AccountNotAllowed", ""),
+        ("QOSUsageThreshold", ""),
+        ("MaxMemPerLimit", ""),
         ("PartitionConfig", ""),
     ],
 )
@@ -160,6 +164,98 @@ def test_who_waits_for_what_its_own_words_ask_for_is_passed_by_at_its_position(
 )
 def test_who_waits_as_others_do_is_not_passed_by(view: StatedView, job: SlurmJob) -> None:
     assert not read(view, [job])["1"].limited
+
+
+NOT_ITS_ACCOUNT = "Job's account not permitted to use this partition (long denies vision including vision)"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"denied_accounts": ("vision",)},
+        {"allowed_accounts": ("speech",), "denied_accounts": ()},
+        {"denied_qos": ("normal",)},
+        {"allowed_qos": ("urgent",)},
+    ],
+)
+def test_whom_all_its_partitions_keep_out_by_their_lists_is_passed_by_as_long_as_they_do(
+    view: StatedView, changes: dict[str, object]
+) -> None:
+    """Slurm says so of the first ones alone, says the last partition's word, and lets it stand once the list is changed."""
+    around = view.context
+    assert around is not None
+    out = [msgspec.structs.replace(a_partition(name), **changes) for name in ("long", "third")]
+    nodes = [a_node("n1", "gpu", "long", "third")]
+    view.take_context(msgspec.structs.replace(around, nodes=nodes, partitions=[a_partition("gpu"), *out]))
+    jobs = [
+        a_slurm_job(name, partitions=listed, reason=reason)
+        for name, listed, reason in (
+            ("1", ("long", "third"), NOT_ITS_ACCOUNT),
+            ("2", ("long",), NOT_ITS_ACCOUNT),
+            ("3", ("long",), "Priority"),
+            ("4", ("long", "gpu"), NOT_ITS_ACCOUNT),
+        )
+    ]
+    found = read(view, jobs)
+    assert {name for name, one in found.items() if one.limited} == {"1", "2", "3"}
+    assert positioned(found) == {"1", "2", "3", "4"}
+    view.take_context(around)
+    found = read(view, jobs)
+    assert not any(found[name].limited for name in "123")
+
+
+def test_where_lists_hold_for_accounts_below_too_slurms_word_counts(view: StatedView) -> None:
+    around = view.context
+    assert around is not None
+    newer = msgspec.structs.replace(around.settings, version="23.02.1")
+    listed = [a_partition("gpu", allowed_accounts=("research",)), a_partition("debug")]
+    view.take_context(msgspec.structs.replace(around, settings=newer, partitions=listed))
+    found = read(view, [a_slurm_job("1"), a_slurm_job("2", reason=NOT_ITS_ACCOUNT)])
+    assert {name for name, one in found.items() if one.limited} == {"2"}
+
+
+def test_who_asks_for_more_time_than_all_its_partitions_give_is_passed_by(view: StatedView) -> None:
+    around = view.context
+    assert around is not None
+    short = [a_partition(name, max_time=60 * SECOND) for name in ("gpu", "debug")]
+    view.take_context(msgspec.structs.replace(around, partitions=short))
+    both = {"partitions": ("gpu", "debug"), "time_limit": 61 * SECOND}
+    said, lifted = a_slurm_job("1", reason="PartitionTimeLimit", **both), a_slurm_job("2", **both)
+    found = read(view, [said, lifted])
+    assert [found[name].limited for name in "12"] == [True, msgspec.UNSET], "a QOS may lift that limit"
+
+
+def test_who_waits_for_a_licence_is_passed_by_until_there_is_one_for_it(view: StatedView) -> None:
+    """Slurm's word of it stands once it is free: then as many count as there are licences."""
+    around = view.context
+    assert around is not None
+    jobs = [
+        a_slurm_job(str(number), reason=reason, licences=asked, submitted=NOON + number)
+        for number, reason, asked in (
+            (1, "Licenses", "a:2"),
+            (2, "Licenses", "a"),
+            (3, "Licenses", "b|a"),
+            (4, "Priority", "a:2"),
+        )
+    ]
+    passed_by = {}
+    for used in (2, 1, 0):
+        view.take_context(msgspec.structs.replace(around, licences=[Licence(name="a", total=2, used=used)]))
+        view.read([])
+        found = read(view, jobs)
+        passed_by[used] = {name for name, one in found.items() if one.limited}
+    assert passed_by == {2: {"1", "2", "3"}, 1: {"1", "3"}, 0: {"2", "3"}}
+
+
+def test_jobs_of_a_reservation_that_one_account_alone_waits_for_are_passed_by(view: StatedView) -> None:
+    """It waits for nodes that are nobody else's, however many stand before it."""
+    bound = [a_slurm_job(str(number), reservation="mine") for number in (1, 2)]
+    found = read(view, [*bound, a_slurm_job("3"), a_slurm_job("4", account="speech")])
+    assert {name for name, one in found.items() if one.limited} == {"1", "2"}
+    assert positioned(found) == {"1", "2", "3", "4"}
+    of_another = a_slurm_job("5", account="speech", reservation="mine")
+    found = read(view, [*bound, of_another])
+    assert not any(one.limited for one in found.values()), "they take turns there"
 
 
 @pytest.mark.parametrize("state", ["DOWN", "INACTIVE"])

@@ -54,6 +54,9 @@ class Slurmctld:
     async def settings(self) -> object:
         return some_settings()
 
+    async def licences(self) -> list[object]:
+        return []
+
 
 class KilledOnce(Slurmctld):
     """A slurmctld that dies between its answers about nodes and jobs, and comes back."""

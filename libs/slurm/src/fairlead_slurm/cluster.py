@@ -63,6 +63,10 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     allowed_accounts: tuple[str, ...]
     """Accounts whose jobs alone may run here; empty for all."""
     denied_accounts: tuple[str, ...]
+    """Accounts whose jobs may not, where none is allowed by name."""
+    allowed_qos: tuple[str, ...] = ()
+    """QOS whose jobs alone may run here; empty for all."""
+    denied_qos: tuple[str, ...] = ()
     qos: str = ""
     """The QOS whose limits hold for all jobs of the partition; empty for none."""
 
@@ -70,6 +74,21 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     def up(self) -> bool:
         """Whether it starts jobs."""
         return self.state in ("UP", "DRAIN")
+
+    def excludes(self, account: str, qos: str) -> bool:
+        """Whether its lists, read as those of names alone, keep jobs of this account or QOS out."""
+        return _is_out(account, self.allowed_accounts, self.denied_accounts) or _is_out(
+            qos, self.allowed_qos, self.denied_qos
+        )
+
+
+class Licence(msgspec.Struct, frozen=True, kw_only=True):
+    """A licence, with how many of it there are and are used now."""
+
+    name: str
+    """The licence's name, followed by `@` and its server where it is accounting's."""
+    total: int
+    used: int
 
 
 class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +122,11 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
         return bool({"associations", "limits", "qos", "safe", "all"} & set(self.enforced))
 
     @property
+    def nests_accounts(self) -> bool:
+        """Whether a partition's lists of accounts hold for those below, too: from 23.02 on (partition_mgr.c)."""
+        return not self.version.startswith("22.05.")
+
+    @property
     def own_priority(self) -> int:
         """The most that Slurm's own factors can add up to: each factor is at most 1."""
         return sum(self.weights.values())
@@ -134,9 +158,19 @@ def partitions(text: str) -> list[SlurmPartition]:
             max_time=duration(words.get("MaxTime", "")),
             allowed_accounts=_named(words.get("AllowAccounts", "")),
             denied_accounts=_named(words.get("DenyAccounts", "")),
+            allowed_qos=_named(words.get("AllowQos", "")),
+            denied_qos=_named(words.get("DenyQos", "")),
             qos=words.get("QoS", "").replace("N/A", ""),
         )
         for words in lines_with(text, "PartitionName")
+    ]
+
+
+def licences(text: str) -> list[Licence]:
+    """The licences of `scontrol --oneliner show licenses`."""
+    return [
+        Licence(name=words["LicenseName"], total=int(words["Total"]), used=int(words["Used"]))
+        for words in lines_with(text, "LicenseName")
     ]
 
 
@@ -172,6 +206,10 @@ def settings(text: str) -> SlurmSettings:
 def is_usable(state: str) -> bool:
     """Whether jobs may start on a node of this state, as `MIXED+DRAIN`. One that saves power is started for its job."""
     return not any(word in state.replace("POWERED_DOWN", "") for word in _UNUSABLE)
+
+
+def _is_out(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bool:
+    return name not in allowed if allowed else name in denied
 
 
 def _parameters(text: str) -> dict[str, str]:

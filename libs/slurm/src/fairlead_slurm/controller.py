@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fairlead_slurm import cluster
-from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
 from fairlead_slurm.limits import AccountLimits, account_limits
@@ -37,6 +37,9 @@ class Controller(Protocol):
 
     async def settings(self) -> SlurmSettings:
         """The cluster's settings."""
+
+    async def licences(self) -> list[Licence]:
+        """The cluster's licences."""
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """Give jobs their SiteFactor, in this order; returns reasons by job, of those that were refused."""
@@ -83,6 +86,10 @@ class CommandController:
     async def settings(self) -> SlurmSettings:
         """See `Controller`."""
         return cluster.settings(await self._shown("config"))
+
+    async def licences(self) -> list[Licence]:
+        """See `Controller`."""
+        return cluster.licences(await self._shown("licenses"))
 
     async def limits(self) -> AccountLimits:
         """Limits of accounts, users and QOS; none where there is no accounting, or this user may not see them."""

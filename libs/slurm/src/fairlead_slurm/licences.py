@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_slurm.cluster import lines_with
+from fairlead_slurm.cluster import Licence, licences
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.slurm_token import SlurmToken
 
@@ -32,23 +32,6 @@ class LicenceName(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.name}@{self.server}"
-
-
-class Licence(msgspec.Struct, frozen=True, kw_only=True):
-    """A licence, with how many of it there are and are used now."""
-
-    name: str
-    """The licence's name, followed by `@` and its server where it is accounting's."""
-    total: int
-    used: int
-
-
-def licences(text: str) -> list[Licence]:
-    """The licences of `scontrol --oneliner show licenses`."""
-    return [
-        Licence(name=words["LicenseName"], total=int(words["Total"]), used=int(words["Used"]))
-        for words in lines_with(text, "LicenseName")
-    ]
 
 
 class AccountedLicence:

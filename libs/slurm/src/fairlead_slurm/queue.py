@@ -39,6 +39,8 @@ _FIELDS = (
     "tres-per-task",
     "dependency",
     "reqnodes",
+    "licenses",
+    "reservation",
     "reason",
     "account",
     "comment",
@@ -97,6 +99,10 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     required_nodes: str = ""
     """Nodes that the job names, as Slurm writes a list of them; empty where any will do."""
+    licences: str = ""
+    """Licences that the job asks for, as Slurm writes them: `a:2,b:1`; empty for none."""
+    reservation: str = ""
+    """Reservation whose nodes the job waits for; empty for none."""
     leader: int = 0
     """Number of the first part, for a part of a heterogeneous job; else 0."""
     parts: tuple["SlurmJob", ...] = ()
@@ -167,7 +173,8 @@ class QueueReader:
 def _job(fields: list[str]) -> SlurmJob:
     (
         name_in_array, number, state, priority, nice, user, partition, qos, submitted, started, ends,
-        eligible, limit, restarts, nodes, tracked, tasks, per_node, per_job, per_task, dependency, required, reason, account, comment, name,
+        eligible, limit, restarts, nodes, tracked, tasks, per_node, per_job, per_task, dependency, required, licences, reservation,
+        reason, account, comment, name,
     ) = fields  # fmt: skip
     since = instant(submitted)
     if since is None:
@@ -198,6 +205,8 @@ def _job(fields: list[str]) -> SlurmJob:
         resources=resources_of(tracked, (per_node, int(nodes)), (per_job, 1), (per_task, int(tasks))),
         dependency=_given(dependency),
         required_nodes=_given(required),
+        licences=_given(licences),
+        reservation=_given(reservation),
         reason=_given(reason),
         comment=_given(comment)[:LONGEST_TEXT],
         name=name[:LONGEST_TEXT],

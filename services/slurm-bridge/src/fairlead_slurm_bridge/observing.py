@@ -10,7 +10,7 @@ from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext
 
 CONTEXT_SECONDS = 10.0
-"""Seconds between two readings of nodes, partitions, accounts and settings."""
+"""Seconds between two readings of nodes, partitions, accounts, settings and licences."""
 
 
 class Observer:
@@ -39,17 +39,20 @@ class Observer:
         if self._surveyed is not None and self._clock() - self._surveyed < CONTEXT_SECONDS:
             return None
         try:
-            nodes, partitions, accounts, settings = await asyncio.gather(
+            nodes, partitions, accounts, settings, licences = await asyncio.gather(
                 self._controller.nodes(),
                 self._controller.partitions(),
                 self._controller.accounts(),
                 self._controller.settings(),
+                self._controller.licences(),
             )
         except SlurmError as error:
             self.trouble = str(error)
             raise
         self._surveyed = self._clock()
-        return SlurmContext(nodes=nodes, partitions=partitions, accounts=accounts, settings=settings)
+        return SlurmContext(
+            nodes=nodes, partitions=partitions, accounts=accounts, settings=settings, licences=licences
+        )
 
     async def jobs(self) -> Reading:
         """Read the queue.

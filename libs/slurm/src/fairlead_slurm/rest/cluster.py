@@ -31,6 +31,8 @@ class _RestPartition(msgspec.Struct, frozen=True):
     max_time_limit: int | None = None
     allowed_accounts: str = ""
     denied_accounts: str = ""
+    allowed_qos: str = ""
+    denied_qos: str = ""
     qos: str = ""
 
 
@@ -72,6 +74,8 @@ def partitions_of(document: bytes) -> list[SlurmPartition]:
             max_time=_limit(one.max_time_limit),
             allowed_accounts=tuple(words(one.allowed_accounts)),
             denied_accounts=tuple(words(one.denied_accounts)),
+            allowed_qos=tuple(words(one.allowed_qos)),
+            denied_qos=tuple(words(one.denied_qos)),
             qos=one.qos,
         )
         for one in _decoded(document, _RestPartitions).partitions

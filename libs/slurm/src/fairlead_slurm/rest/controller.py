@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import aiohttp
 import msgspec
 
-from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import CommandFailedError
 from fairlead_slurm.queue import Reading
@@ -68,6 +68,10 @@ class RestController:
     async def settings(self) -> SlurmSettings:
         """See `Controller`."""
         return await self._commands.settings()
+
+    async def licences(self) -> list[Licence]:
+        """See `Controller`."""
+        return await self._commands.licences()
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """See `Controller`."""

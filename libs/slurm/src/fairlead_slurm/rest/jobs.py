@@ -61,6 +61,8 @@ class _JobRecord(msgspec.Struct, frozen=True):
     tres_per_task: str = ""
     dependency: str = ""
     required_nodes: str = ""
+    licenses: str = ""
+    resv_name: str = ""
     state_reason: str = ""
     comment: str = ""
     name: str = ""
@@ -135,6 +137,8 @@ def _job(record: _JobRecord, array: int, task: int | None) -> SlurmJob:
         resources=resources_of(record.tres_alloc_str or record.tres_req_str, *asked),
         dependency=record.dependency,
         required_nodes=record.required_nodes,
+        licences=record.licenses,
+        reservation=record.resv_name,
         reason=record.state_reason,
         comment=record.comment[:LONGEST_TEXT],
         name=record.name[:LONGEST_TEXT],

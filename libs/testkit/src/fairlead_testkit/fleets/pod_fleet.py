@@ -14,8 +14,8 @@ from pathlib import Path
 import trustme
 
 from fairlead_contracts.frontend.cards import ALLOCATED, CARD_CORES, CARD_MEMORY, HOLDER, REGISTER
+from fairlead_slurm.cluster import licences
 from fairlead_slurm.hooks.installing import JOB_SUBMIT, PROGRAM, HookSettings, conf_lines, hook_files
-from fairlead_slurm.licences import licences
 from fairlead_testkit.fleets.process_fleet import ProcessFleet
 from fairlead_testkit.fleets.slurm_fleet import account_policy
 from fairlead_testkit.kubelab import GPU, SLURM_BRIDGE, ApiError, KubeLab, KubeObject, NodeShape

@@ -14,7 +14,7 @@ from fairlead_contracts.messages.state import JobArray, JobHolder, JobState, Out
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.submitting import submission_mark
-from fairlead_slurm_bridge.statements.limits import ORDINARY_REASONS
+from fairlead_slurm_bridge.statements.hindrances import ORDINARY_REASONS
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 
 _PENDING = "PENDING"

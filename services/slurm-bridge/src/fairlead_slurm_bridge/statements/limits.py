@@ -5,9 +5,6 @@ the order of priorities. All of a user's jobs that ask for no less wait for the 
 would fill the window, and nobody who could start would have a level. So one of them stands for all: it keeps its position,
 and Slurm goes on looking whether the limit still holds. It is stated as limited, so it counts neither for its tenant, as if
 it started, nor in the window.
-
-So is a job that asks for what is missing by its own words: a node that it names and that is down or drained, a licence, a
-partition that is closed, or not for its account.
 """
 
 import math
@@ -18,29 +15,12 @@ import msgspec
 
 from fairlead_contracts.messages.state import JobState
 from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.statements.hindrances import ORDINARY_REASONS
 
-_LIMIT = re.compile(r"(Assoc|QOS)(Grp|Max)")
+_LIMIT = re.compile(r"(Assoc|QOS)(Grp|Max)|Max\w+PerAccount")
 """The beginning of reasons that name a most of an association or a QOS; who asks for less than a least is alone in it."""
 _OF_ONE_JOB = ("PerJob", "PerNode")
 """Words in reasons that name a limit of what one job may ask for: who is above it never starts as it is."""
-_NOT_LOOKED_AT = ("", "None", "Priority")
-"""Reasons of a job that Slurm has not come to: it has another priority since, or others stand before it."""
-_BEHIND_ANOTHER_PARTITION = "Nodes required for job are DOWN, DRAINED or reserved"
-"""The beginning of the reason of one that Slurm has not come to as others of another partition wait for the same nodes."""
-ORDINARY_REASONS = (*_NOT_LOOKED_AT, "Resources")
-"""Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says another of them."""
-_OF_NAMED_NODES = "ReqNodeNotAvail"
-"""The beginning of the reason that nodes are down, drained or reserved: also where a job of no node's name needs them."""
-_OF_AN_ARRAY = "JobArrayTaskLimit"
-"""The reason that as many tasks of an array run as its own words let run."""
-_OF_ITS_OWN = (_OF_AN_ARRAY, "InvalidAccount", "InvalidQOS")
-"""Beginnings of reasons that hold in all partitions alike."""
-_OF_OWN_WORDS = (
-    *_OF_ITS_OWN, "Licenses", "BadConstraints", "PartitionConfig", "AccountNotAllowed", "QOSNotAllowed",
-    "QOSMin", "Job's account not permitted", "Job's QOS not permitted",
-)  # fmt: skip
-"""Beginnings of reasons of what a job asks for beside nodes. An array's tasks need a level: else Slurm comes to none once
-some have ended."""
 _READINGS = 30
 """Readings for which a limit counts after it was told last, a quarter of a minute at least: whoever stands for the others
 may start meanwhile, and Slurm has to come to the next one first."""
@@ -79,26 +59,19 @@ class UserLimits:
 
     def __init__(self) -> None:
         self._limits: dict[_Owner, list[_Limit]] = {}
-        self._hindered: set[str] = set()
-        """Jobs by id that wait for what their own words ask for."""
 
-    def limited(self, jobs: Sequence[tuple[SlurmJob, JobState]], closed: frozenset[str]) -> dict[str, str]:
-        """The jobs that a limit or something else holds back, by uid, each with the reason for which it has no position.
+    def limited(self, jobs: Sequence[tuple[SlurmJob, JobState]]) -> dict[str, str]:
+        """The jobs that a limit holds back, by uid, each with the reason for which it has no position.
 
         The reason is empty for a job that has one.
 
         Args:
             jobs: the waiting jobs of one reading, an array's remainder as one.
-            closed: partitions that start no jobs while others of their pool do.
         """
         self._note([job for job, _ in jobs])
         limited = [one for one in jobs if _owner(one[0]) in self._limits]
         ahead: dict[_Owner, list[tuple[_Amounts, str]]] = {}
-        found = {
-            state.uid: ""
-            for job, state in jobs
-            if job.id in self._hindered or closed.issuperset(job.partitions)
-        }
+        found: dict[str, str] = {}
         # What is left of an array has the number of its first task, and comes behind the tasks that have positions.
         for job, state in sorted(limited, key=lambda one: (one[1].submitted, one[0].array, one[0].task or 0)):
             owner = _owner(job)
@@ -109,12 +82,6 @@ class UserLimits:
 
     def _note(self, jobs: Sequence[SlurmJob]) -> None:
         """Takes in what Slurm says in this reading; forgets what it has not said for a while."""
-        # Where Slurm has not come to a job anew, what it said of it last stands.
-        self._hindered = {
-            job.id
-            for job in jobs
-            if _is_hindered(job) or (job.id in self._hindered and _is_not_looked_at(job))
-        }
         told: dict[_Owner, list[_Limit]] = {}
         for job in jobs:
             if _LIMIT.match(job.reason):
@@ -130,18 +97,6 @@ class UserLimits:
                 limit.readings -= 1
                 if limit.readings > 0:
                     yield owner, limit
-
-
-def _is_hindered(job: SlurmJob) -> bool:
-    """Whether Slurm says that what the job's own words ask for is missing. Of several partitions another one may have it."""
-    missing = job.reason.startswith(_OF_OWN_WORDS) or (
-        job.required_nodes and job.reason.startswith(_OF_NAMED_NODES)
-    )
-    return bool(missing) and (len(job.partitions) == 1 or job.reason.startswith(_OF_ITS_OWN))
-
-
-def _is_not_looked_at(job: SlurmJob) -> bool:
-    return job.reason in _NOT_LOOKED_AT or job.reason.startswith(_BEHIND_ANOTHER_PARTITION)
 
 
 def _why_unranked(

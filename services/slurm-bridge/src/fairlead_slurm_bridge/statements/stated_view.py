@@ -20,7 +20,7 @@ from fairlead_contracts.messages.state import (
     subject_of,
 )
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.cluster import SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.ladder import LOWEST, UNLABELLED, Ladder
 from fairlead_slurm_bridge.statements.first_seen import (
     FirstSeen,
@@ -28,6 +28,7 @@ from fairlead_slurm_bridge.statements.first_seen import (
     WaitingTurn,
     instants_by_nice,
 )
+from fairlead_slurm_bridge.statements.hindrances import Hindrances, KeepingOut
 from fairlead_slurm_bridge.statements.jobs import (
     NO_EPOCH,
     UNSTAMPED,
@@ -58,6 +59,7 @@ class SlurmContext(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Sequence[SlurmPartition]
     accounts: Sequence[str]
     settings: SlurmSettings
+    licences: Sequence[Licence] = ()
 
     @property
     def ladder(self) -> Ladder:
@@ -112,8 +114,8 @@ class StatedView:
         self._context: SlurmContext | None = None
         self._backlogs = PoolBacklogs(())
         self._limits = UserLimits()
-        self._closed: frozenset[str] = frozenset()
-        """Partitions that start no jobs while another one of their pool does."""
+        self._hindrances = Hindrances()
+        self._keeping_out = KeepingOut()
         self._niced = False
         """Whether a waiting job had a nice: it sorts jobs of one level from then on, beside what Slurm says of ties."""
         self.phases: Counter[Phase] = Counter()
@@ -175,7 +177,11 @@ class StatedView:
 
     def _limited(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[JobState]:
         """The statements; of those that a limit of Slurm's holds back one keeps its position for all."""
-        limited = self._limits.limited([one for one in told if one[1].phase is Phase.WAITING], self._closed)
+        waiting = [one for one in told if one[1].phase is Phase.WAITING]
+        hindered = self._hindrances.hindered([job for job, _ in waiting], self._keeping_out)
+        limited = {state.uid: "" for job, state in waiting if job.id in hindered} | self._limits.limited(
+            waiting
+        )
         return [_limited(state, limited[state.uid]) if state.uid in limited else state for _, state in told]
 
     def levelled(self, job: str, level: int) -> Statements:
@@ -302,8 +308,13 @@ class StatedView:
         pool_of = {partition: pool.name for pool in found for partition in pool.partitions}
         # Of a pool that starts nobody all keep their turn: when it opens, Slurm goes by the levels that stand.
         open_ = {pool_of[one.name] for one in known.partitions if one.up}
-        self._closed = frozenset(
-            one.name for one in known.partitions if not one.up and pool_of[one.name] in open_
+        self._keeping_out = KeepingOut(
+            partitions={one.name: one for one in known.partitions},
+            closed=frozenset(
+                one.name for one in known.partitions if not one.up and pool_of[one.name] in open_
+            ),
+            licences={one.name: one.total - one.used for one in known.licences},
+            lists_are_exact=not known.settings.nests_accounts,
         )
         stamp = {"cluster": self._cluster, "epoch": NO_EPOCH, "rev": UNSTAMPED}
         states: list[State] = [
