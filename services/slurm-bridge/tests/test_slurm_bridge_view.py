@@ -88,6 +88,15 @@ def test_partitions_pools_and_accounts_are_stated() -> None:
     assert {one.scope for one in stated if isinstance(one, TenantState)} == {"research", "vision", "speech"}
 
 
+def test_a_qos_that_may_stop_others_follows_no_order(view: StatedView) -> None:
+    around = context()
+    preempting = msgspec.structs.replace(around.settings, preempt_type="preempt/qos")
+    [pool] = view.take_context(msgspec.structs.replace(around, settings=preempting)).values()
+    assert isinstance(pool, PoolState)
+    assert pool.enforcement == "loose"
+    assert "a job whose QOS may stop others starts from anywhere" in pool.enforcement_why
+
+
 def test_without_weights_slurms_own_tie_counts() -> None:
     bare = context()
     settings = msgspec.structs.replace(bare.settings, weights={})

@@ -106,8 +106,8 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     """Capacity by flavor, where several give one resource: a job takes each of its resources from one of
     them. Else empty."""
     enforcement: str = "exact"
-    """Closeness with which the frontend can follow an order: `exact`, `standing`, `close`, `within-queue` or
-    `tie-break`."""
+    """Closeness with which the frontend can follow an order: `exact`, `standing`, `close`, `within-queue`, `loose`
+    or `tie-break`."""
     enforcement_why: str = ""
     """Reason for which it is no closer, in words; empty where it is exact."""
     enforcement_mixed: str = ""

@@ -46,6 +46,7 @@ from fairlead_slurm_bridge.statements.pool_backlogs import PoolBacklogs
 
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
+_BY_QOS = "preempt/qos"
 _MOST_LEVELS = 1_000_000
 _BEFORE_A_START = (Phase.WAITING, Phase.HELD)
 _SPLIT = -1
@@ -328,7 +329,7 @@ class StatedView:
             for node in known.nodes
         ]
         states += [
-            PoolState(**stamp, name=pool.name, capacity=pool.capacity)  # type: ignore[arg-type] # as above
+            PoolState(**stamp, **_followed(known.settings), name=pool.name, capacity=pool.capacity)  # type: ignore[arg-type] # as above
             for pool in found
         ]
         able = _capabilities(known.settings, niced=self._niced)
@@ -383,6 +384,14 @@ def _turns(told: Iterable[tuple[SlurmJob, JobState]]) -> Iterator[WaitingTurn]:
         if state.phase is Phase.WAITING:
             group = (state.scope, state.queue, state.requested_class)
             yield WaitingTurn(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
+
+
+def _followed(settings: SlurmSettings) -> dict[str, str]:
+    """The enforcement of a pool that is not exact. slurmctld does not tell which QOS may stop which."""
+    if settings.preempt_type != _BY_QOS:
+        return {}
+    why = f"with {_BY_QOS} a job whose QOS may stop others starts from anywhere in the order"
+    return {"enforcement": "loose", "enforcement_why": why}
 
 
 def _capabilities(settings: SlurmSettings, *, niced: bool) -> Capabilities:
