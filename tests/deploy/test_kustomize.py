@@ -580,6 +580,13 @@ def test_whoever_has_metrics_is_scraped_and_reaches_nats(site: DeploymentSite) -
         assert services <= set(chosen["values"]), name
 
 
+def test_keys_are_the_pods_own_and_what_is_not_ready_holds_up_no_node(site: DeploymentSite) -> None:
+    built = site.built("whole")
+    assert built.count("secretName:") == built.count("defaultMode: 288") > 6  # 0440
+    careful = built.count("kind: PodDisruptionBudget") - built.count("EvictionPolicy: AlwaysAllow")
+    assert careful == 1  # NATS: a server that comes back must not go while another is away
+
+
 def test_manifests_name_only_settings_that_there_are(site: DeploymentSite) -> None:
     known = json.dumps((ROOT / "docs" / "settings.md").read_text())
     for overlay in OVERLAYS:
