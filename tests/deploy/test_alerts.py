@@ -24,7 +24,7 @@ from fairlead_testkit.kubelab import WORKLOADS_ALONE
 from fairlead_testkit.kubelab.parts import APISERVER
 from fairlead_testkit.kueue.namespace_fixture import NamespaceFixture
 from fairlead_testkit.labs.processes import LabProcess
-from fairlead_testkit.nats_servers.streams import change_stream
+from fairlead_testkit.nats_servers.streams import change_stream, stream_info
 from fairlead_testkit.pytest_plugin.kubelab_fixtures import LabFactory
 from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import SlurmOptions
@@ -95,6 +95,7 @@ async def test_a_job_past_its_bound_an_order_that_moves_another_writer_and_a_ful
             await check_past_bound(prometheus)
             await check_over_budget(bus, fleet, prometheus)
             await check_fight(bus, fleet, prometheus)
+            await check_nearly_full(bus, prometheus)
             await check_unowned(bus, fleet, prometheus)
             await check_nobody_leads(fleet, prometheus)
             await check_gone(fleet, prometheus)
@@ -201,6 +202,17 @@ async def another_writer(bus: Bus, fleet: Fleet, job: str) -> AsyncIterator[None
 
     async with beside(write()):
         yield
+
+
+async def check_nearly_full(bus: Bus, prometheus: Prometheus) -> None:
+    """The stream of facts has a limit that it fills by three quarters, until the limit is taken away."""
+    name = "FairleadNatsNearlyFull"
+    assert await is_silent(prometheus, name)
+    held = (await stream_info(bus, topology.STATE))["state"]["bytes"]
+    before = await change_stream(bus, topology.STATE, max_bytes=held * 4 // 3)
+    await eventually(partial(is_firing, prometheus, name), 60)
+    await change_stream(bus, topology.STATE, max_bytes=before["max_bytes"])
+    await eventually(partial(is_silent, prometheus, name), 60)
 
 
 async def check_unowned(bus: Bus, fleet: Fleet, prometheus: Prometheus) -> None:
