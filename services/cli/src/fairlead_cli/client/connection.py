@@ -72,7 +72,8 @@ async def connected(nats: str | None) -> AsyncIterator[Bus]:
     except ConnectFailedError as error:
         raise NotRunningError(
             str(error),
-            hint="Is it up? `fairlead up` starts one; --nats URL or FAIRLEAD_NATS_URL names another.",
+            hint="Is it up, and does it know the credentials in FAIRLEAD_NATS_*? `fairlead up` starts one; --nats URL or "
+            "FAIRLEAD_NATS_URL names another.",
         ) from error
 
 
