@@ -21,6 +21,9 @@ class FatalBusError(BusError):
 class DisconnectedError(RetryableBusError):
     """The connection is down right now; nothing was sent, and nothing is kept to be sent later."""
 
+    def __init__(self) -> None:
+        super().__init__("the connection to NATS is down")
+
 
 class ConnectionLostError(RetryableBusError):
     """The connection went down after the message was sent and before it was answered."""
