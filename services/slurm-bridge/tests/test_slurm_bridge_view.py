@@ -88,13 +88,24 @@ def test_partitions_pools_and_accounts_are_stated() -> None:
     assert {one.scope for one in stated if isinstance(one, TenantState)} == {"research", "vision", "speech"}
 
 
-def test_a_qos_that_may_stop_others_follows_no_order(view: StatedView) -> None:
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"preempt_type": "preempt/qos"}, "a job whose QOS may stop others starts from anywhere"),
+        ({"weights": {"FairShare": 900_000_000}}, "leave room for 1 of 1000 levels (`fairlead slurm check`)"),
+        ({"priority_type": "priority/basic"}, "leave room for 0 of 1000 levels"),
+    ],
+)
+def test_settings_that_spoil_the_order_are_said_with_the_pool(
+    view: StatedView, changes: dict[str, object], why: str
+) -> None:
+    """Somebody changes slurm.conf while Fairlead runs: the check at its start saw none of it."""
     around = context()
-    preempting = msgspec.structs.replace(around.settings, preempt_type="preempt/qos")
-    [pool] = view.take_context(msgspec.structs.replace(around, settings=preempting)).values()
-    assert isinstance(pool, PoolState)
+    spoiling = msgspec.structs.replace(around.settings, **changes)
+    stated = view.take_context(msgspec.structs.replace(around, settings=spoiling)).values()
+    [pool] = [state for state in stated if isinstance(state, PoolState)]
     assert pool.enforcement == "loose"
-    assert "a job whose QOS may stop others starts from anywhere" in pool.enforcement_why
+    assert why in pool.enforcement_why
 
 
 def test_without_weights_slurms_own_tie_counts() -> None:

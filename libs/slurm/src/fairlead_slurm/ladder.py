@@ -16,6 +16,8 @@ UNLABELLED = 0
 """The level of a job that nobody labelled: new jobs stand below every rung."""
 LOWEST = UNLABELLED + 1
 """The lowest level that is written."""
+FEWEST_LEVELS = 1000
+"""Levels that there should be room for: some dozens stand at a time, spread so that new ones find room between."""
 _ROUNDING = 10
 """Points by which own factors may exceed the sum of their weights: each is rounded by itself."""
 _USUAL_NICE = 100

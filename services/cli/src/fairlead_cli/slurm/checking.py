@@ -10,10 +10,8 @@ from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, Severity, error, info, warning
 from fairlead_cli.slurm.pod_hooks import has_hooks, pod_hooks
 from fairlead_cli.slurm.survey import SlurmSurvey
-from fairlead_slurm.ladder import Ladder
+from fairlead_slurm.ladder import FEWEST_LEVELS, Ladder
 
-FEWEST_LEVELS = 1000
-"""Levels that there should be room for: some dozens stand at a time, spread so that new ones find room between."""
 OLDEST_TRIED = (22, 5)
 _MULTIFACTOR = "priority/multifactor"
 _NOT_NORMALIZED = "NO_NORMAL"

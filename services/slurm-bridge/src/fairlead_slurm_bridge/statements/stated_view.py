@@ -21,7 +21,7 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
-from fairlead_slurm.ladder import LOWEST, UNLABELLED, Ladder
+from fairlead_slurm.ladder import FEWEST_LEVELS, LOWEST, UNLABELLED, Ladder
 from fairlead_slurm_bridge.statements.first_seen import (
     FirstSeen,
     FirstSeenChanges,
@@ -329,7 +329,7 @@ class StatedView:
             for node in known.nodes
         ]
         states += [
-            PoolState(**stamp, **_followed(known.settings), name=pool.name, capacity=pool.capacity)  # type: ignore[arg-type] # as above
+            PoolState(**stamp, **_followed(known), name=pool.name, capacity=pool.capacity)  # type: ignore[arg-type] # as above
             for pool in found
         ]
         able = _capabilities(known.settings, niced=self._niced)
@@ -386,11 +386,14 @@ def _turns(told: Iterable[tuple[SlurmJob, JobState]]) -> Iterator[WaitingTurn]:
             yield WaitingTurn(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
 
 
-def _followed(settings: SlurmSettings) -> dict[str, str]:
+def _followed(known: SlurmContext) -> dict[str, str]:
     """The enforcement of a pool that is not exact. slurmctld does not tell which QOS may stop which."""
-    if settings.preempt_type != _BY_QOS:
+    if known.highest_level < FEWEST_LEVELS:
+        why = f"slurmctld's settings leave room for {known.highest_level} of {FEWEST_LEVELS} levels (`fairlead slurm check`)"
+    elif known.settings.preempt_type == _BY_QOS:
+        why = f"with {_BY_QOS} a job whose QOS may stop others starts from anywhere in the order"
+    else:
         return {}
-    why = f"with {_BY_QOS} a job whose QOS may stop others starts from anywhere in the order"
     return {"enforcement": "loose", "enforcement_why": why}
 
 
