@@ -78,6 +78,11 @@ def test_compose_takes_the_file_and_every_container_is_locked_down(deploy_kit: K
     assert "hpc" in slurm["provision"]["command"]
     # Only a container whose description differs is made anew: nats-server would not let the new cluster's services in.
     assert "hpc" in slurm["nats"]["labels"]["fairlead.dev/clusters"]
+    # Each service that names a build has one of its own, of the same image. The others take it, and no registry's.
+    builds = {name for name, service in services.items() if "build" in service}
+    ours = {name for name, service in services.items() if service["image"].startswith("fairlead")}
+    assert builds == {"accounts", "slurm-bridge"}
+    assert {services[name]["pull_policy"] for name in ours - builds} == {"never"}
     for name, service in services.items():
         assert not service["user"].startswith(("0", "root")), name
         assert service["read_only"], name
