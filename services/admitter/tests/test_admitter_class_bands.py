@@ -62,7 +62,7 @@ def some_kueue(dice: random.Random, count: int) -> Kueue:
     jobs, classes = [], {}
     for number in range(count):
         base = dice.choice(BASES)
-        level = base + dice.choice([0, 0, 0, 3, 400, 999])
+        level = base + dice.choice([0, 0, 0, 3, 400, 999, -20_000])
         phase = dice.choice([Phase.WAITING] * 5 + [Phase.HELD])
         job = a_job(
             f"j{number:02}", base=base, level=level, phase=phase, queue_time=NOW + dice.randrange(9) * SECOND
@@ -79,18 +79,27 @@ def a_wanted_order(dice: random.Random, kueue: Kueue) -> list[str]:
 
 
 def fewest(kueue: Kueue, window: Sequence[str], job_class: str) -> int:
-    """Writes of `plan_levels` for one class, given all of its jobs; a job out of band counts as lowered."""
+    """Writes for one class: those of `plan_levels`, given all of its jobs, and one for each that is sunken.
+
+    A job out of band counts as lowered, and a sunken one as lifted.
+    """
     band = BANDS[job_class]
+
+    def sunken(job: JobState) -> bool:
+        return job.level < band.default <= job.base
 
     def labelled(uid: str, *, inside: bool) -> LabelledJob:
         job = kueue.jobs[uid]
-        level = band.default if job.level > band.highest and not inside else job.level
-        return LabelledJob(uid=uid, level=level, tie=(job.queue_time, job.uid))
+        settles = (job.level > band.highest or sunken(job)) and not inside
+        return LabelledJob(
+            uid=uid, level=band.default if settles else job.level, tie=(job.queue_time, job.uid)
+        )
 
     mine = [uid for uid in kueue.order() if kueue.classes[uid] == job_class]
     outside = [labelled(uid, inside=False) for uid in mine if uid not in window]
     inside = [labelled(uid, inside=True) for uid in window if kueue.classes[uid] == job_class]
-    return len(plan_levels(inside, [job for job in outside if job.level >= band.default], band).writes)
+    planned = plan_levels(inside, [job for job in outside if job.level >= band.default], band).writes
+    return len(planned) + sum(sunken(kueue.jobs[uid]) for uid in mine if uid not in window)
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 14), st.integers(1, 10))
@@ -177,6 +186,21 @@ def test_where_the_order_is_first_come_nothing_is_written() -> None:
     classes = dict(zip([job.uid for job in jobs], ["urgent", "approved", "normal", "normal"], strict=True))
     kueue = Kueue(jobs, classes)
     assert kueue.plan(kueue.order()).writes == []
+
+
+@pytest.mark.parametrize(("base", "level", "lifted"), [(0, -3000, True), (1500, -5, True), (-50, -50, False)])
+def test_a_level_that_holds_a_job_below_its_class_for_no_reason_any_more_is_taken_back(
+    base: int, level: int, lifted: bool
+) -> None:
+    """Who named a class without a grant, and took it back, would stand behind all that come while nobody steers."""
+    jobs = [a_job(f"j{number}", queue_time=NOW + number * SECOND) for number in range(3)]
+    sunken = a_job("old", base=base, level=level, queue_time=NOW - SECOND)
+    kueue = Kueue([*jobs, sunken], {job.uid: "normal" for job in [*jobs, sunken]})
+    window = [jobs[1].uid, jobs[0].uid]
+    kueue.write(kueue.plan(window))
+    assert kueue.jobs[sunken.uid].level == (0 if lifted else level)
+    assert kueue.order()[:2] == window, "it is older than they are, and gets their default level"
+    assert kueue.plan(window).writes == []
 
 
 def test_a_release_goes_back_to_what_each_job_has_by_itself() -> None:

@@ -41,6 +41,9 @@ class FrontendQueue(Protocol):
     def lifted_held(self, class_band: ClassBand) -> Iterable[str]:
         """The uids of its held jobs that stand above the default level; asked where the window is sealed."""
 
+    def sunken(self, class_band: ClassBand) -> Iterable[str]:
+        """The uids of those outside that stand below the default level, and would not if nobody steered."""
+
     def level_of(self, uid: str) -> int:
         """The level of a queued job."""
 
@@ -90,6 +93,7 @@ def plan_class_bands(
         wanted = dict(found.writes)
         if sealed:
             wanted |= dict.fromkeys(queued.lifted_held(class_band), class_band.band.default)
+        wanted |= dict.fromkeys(queued.sunken(class_band), class_band.band.default)
         parts.append(
             ClassBandChanges(
                 [LevelChange(uid, queued.level_of(uid), level) for uid, level in wanted.items()],

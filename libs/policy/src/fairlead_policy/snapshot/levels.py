@@ -180,6 +180,10 @@ class _OnPaper:
         del class_band
         return iter(())
 
+    def sunken(self, class_band: ClassBand) -> Iterator[str]:
+        """See `FrontendQueue`. Paper does not know at which level a job stands if nobody steers."""
+        return self.lifted_held(class_band)
+
     def level_of(self, uid: str) -> int:
         """See `FrontendQueue`."""
         return self._levels[uid]

@@ -267,6 +267,8 @@ class _Queued:
                 for tie, uid in firsts:
                     yield LabelledJob(uid=uid, level=level, tie=tie, queue=tied)
         yield from map(self._labelled, self._pending_outside(class_band))
+        for uid in self.sunken(class_band):
+            yield msgspec.structs.replace(self._labelled(self._job(uid)), level=band.default)
 
     def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
         """The uids of the first few jobs outside that stand above everything that the class band may have."""
@@ -279,6 +281,21 @@ class _Queued:
             lifted = level > class_band.band.default and not class_band.out_of_band(level)
             if lifted and self._belongs(job.uid, class_band) and not self._expectations.leaves_alone(job):
                 yield job.uid
+
+    def sunken(self, class_band: ClassBand) -> Iterator[str]:
+        """The uids of waiting jobs outside that a level of old holds below their class, which they have by themselves now.
+
+        One that named a class which nobody granted to it, say, and is of everybody's by its author's own word since.
+        """
+        floor = class_band.band.default
+        lower = any(level < floor for _, queued in self._of(class_band) for level in queued.waiting)
+        if class_band.ceiling is None or not lower:
+            return
+        jobs = (self._job(uid) for queue in self._queues for uid in self._facts.moved(queue))
+        sunken = (job for job in jobs if job.level < floor <= self._facts.unsteered(job))
+        for uid in sorted(job.uid for job in sunken if job.phase is Phase.WAITING):
+            if uid not in self._covered and self._belongs(uid, class_band) and not self._left_alone(uid):
+                yield uid
 
     def level_of(self, uid: str) -> int:
         """The level that a queued job has, or will be seen to have."""
