@@ -144,7 +144,7 @@ def test_who_waits_for_what_its_own_words_ask_for_is_passed_by_at_its_position(
         for number, job in enumerate(said)
     ]
     for _ in range(READINGS + 1):
-        assert not any(not one.limited for one in read(view, [*not_looked_at, *others]).values())
+        assert not read(view, [*not_looked_at, *others]), "what Slurm said last is still told"
     looked_at = [msgspec.structs.replace(job, reason="Resources") for job in said]
     found = read(view, [*looked_at, *others])
     assert len(found) == len(said)
@@ -199,6 +199,8 @@ def test_whom_all_its_partitions_keep_out_by_their_lists_is_passed_by_as_long_as
     found = read(view, jobs)
     assert {name for name, one in found.items() if one.limited} == {"1", "2", "3"}
     assert positioned(found) == {"1", "2", "3", "4"}
+    nowhere = "no partition that it lists takes it now"
+    assert [found[name].said for name in "123"] == [nowhere, NOT_ITS_ACCOUNT, nowhere]
     view.take_context(around)
     found = read(view, jobs)
     assert not any(found[name].limited for name in "123")
@@ -253,6 +255,7 @@ def test_jobs_of_a_reservation_that_one_account_alone_waits_for_are_passed_by(vi
     found = read(view, [*bound, a_slurm_job("3"), a_slurm_job("4", account="speech")])
     assert {name for name, one in found.items() if one.limited} == {"1", "2"}
     assert positioned(found) == {"1", "2", "3", "4"}
+    assert found["1"].said == "waits for nodes of reservation mine"
     of_another = a_slurm_job("5", account="speech", reservation="mine")
     found = read(view, [*bound, of_another])
     assert not any(one.limited for one in found.values()), "they take turns there"

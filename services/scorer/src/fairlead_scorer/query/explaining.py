@@ -160,7 +160,7 @@ class Explainer:
         reasons = waiting_in_words(told, pool.rules, at)
         job = self._cache.job(fact.uid)
         if job is not None and job.passed_by:
-            reasons.append(job_sentences.passed_by(job))
+            reasons.insert(0, job_sentences.passed_by(job))  # whatever else is said of it, this keeps it
         if silent:
             reasons.append(job_sentences.silent(silent))
         if unmarked := self._unmarked(pool.name) if fact.position is not None else []:

@@ -32,6 +32,7 @@ _OF_LISTS = ("AccountNotAllowed", "QOSNotAllowed", "Job's account not permitted"
 _OF_OWN_WORDS = (*_OF_ITS_OWN, *_OF_LISTS, "BadConstraints", "PartitionConfig", "MaxMemPerLimit", "QOSMin")
 """Beginnings of reasons of what a job asks for beside nodes. An array's tasks need a level: else Slurm comes to none once
 some have ended."""
+_NOWHERE = "no partition that it lists takes it now"
 _OF_ITS_TIME = "PartitionTimeLimit"
 
 
@@ -68,8 +69,8 @@ class Hindrances:
         self._said: dict[str, str] = {}
         """Reasons by job."""
 
-    def hindered(self, jobs: Sequence[SlurmJob], keeping_out: KeepingOut) -> set[str]:
-        """The jobs, by id, that wait for what their own words ask for.
+    def hindered(self, jobs: Sequence[SlurmJob], keeping_out: KeepingOut) -> dict[str, str]:
+        """The jobs, by id, that wait for what their own words ask for, each with what is missing.
 
         Args:
             jobs: the waiting jobs of one reading, an array's remainder as one.
@@ -78,12 +79,13 @@ class Hindrances:
         # Where Slurm has not come to a job anew, what it said of it last stands.
         self._said = {job.id: said for job in jobs if (said := self._last_said(job))}
         licences = Counter(keeping_out.licences)
-        found = {
-            job.id
-            for job in sorted(jobs, key=lambda one: one.submitted)
-            if self._still_misses(job, licences, keeping_out) or keeping_out.everywhere(job)
-        }
-        return found | _alone_in_reservations(jobs)
+        missing = _reserved_for_one(jobs)
+        for job in sorted(jobs, key=lambda one: one.submitted):
+            if self._still_misses(job, licences, keeping_out):
+                missing[job.id] = self._said[job.id]
+            elif keeping_out.everywhere(job):
+                missing[job.id] = self._said.get(job.id, _NOWHERE)
+        return missing
 
     def _last_said(self, job: SlurmJob) -> str:
         if _misses(job):
@@ -122,15 +124,15 @@ def _asked_licences(text: str) -> Counter[str]:
     return asked
 
 
-def _alone_in_reservations(jobs: Iterable[SlurmJob]) -> set[str]:
+def _reserved_for_one(jobs: Iterable[SlurmJob]) -> dict[str, str]:
     """The jobs of reservations for which one account alone waits: they take no turn of anybody's, full or not."""
     by_reservation: dict[str, list[SlurmJob]] = defaultdict(list)
     for job in jobs:
         if job.reservation:
             by_reservation[job.reservation].append(job)
     return {
-        job.id
-        for bound in by_reservation.values()
+        job.id: f"waits for nodes of reservation {name}"
+        for name, bound in by_reservation.items()
         if len({one.account for one in bound}) == 1
         for job in bound
     }

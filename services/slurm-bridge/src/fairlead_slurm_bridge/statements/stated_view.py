@@ -179,11 +179,9 @@ class StatedView:
     def _limited(self, told: Sequence[tuple[SlurmJob, JobState]]) -> list[JobState]:
         """The statements; of those that a limit of Slurm's holds back one keeps its position for all."""
         waiting = [one for one in told if one[1].phase is Phase.WAITING]
-        hindered = self._hindrances.hindered([job for job, _ in waiting], self._keeping_out)
-        limited = {state.uid: "" for job, state in waiting if job.id in hindered} | self._limits.limited(
-            waiting
-        )
-        return [_limited(state, limited[state.uid]) if state.uid in limited else state for _, state in told]
+        missing = self._hindrances.hindered([job for job, _ in waiting], self._keeping_out)
+        limited = self._limits.limited(waiting)
+        return [_limited(state, limited.get(state.uid), missing.get(job.id)) for job, state in told]
 
     def levelled(self, job: str, level: int) -> Statements:
         """Take in a level that was written just now; returns changed statements."""
@@ -372,10 +370,13 @@ class StatedView:
         return changed
 
 
-def _limited(state: JobState, why_unranked: str) -> JobState:
+def _limited(state: JobState, why_unranked: str | None, missing: str | None) -> JobState:
+    """The job's statement; as one that others start past where a limit reaches it or what it asks for is missing."""
     if why_unranked:
         return msgspec.structs.replace(state, phase=Phase.HELD, held_by=why_unranked)
-    return msgspec.structs.replace(state, limited=True)
+    if why_unranked is None and missing is None:
+        return state
+    return msgspec.structs.replace(state, limited=True, said=missing or state.said)
 
 
 def _turns(told: Iterable[tuple[SlurmJob, JobState]]) -> Iterator[WaitingTurn]:
