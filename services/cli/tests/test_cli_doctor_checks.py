@@ -64,6 +64,10 @@ def changed(**parts: object) -> Survey:
     return msgspec.structs.replace(SOUND, **plain)
 
 
+def of_kueue(**seen: Any) -> Survey:  # noqa: ANN401 # whatever a KueueSeen has
+    return changed(kueue=KueueSeen(served=("v1beta2",), **seen))
+
+
 def _typed(kind: Any, part: object) -> object:  # noqa: ANN401 # a type as an annotation has it
     if not (isinstance(part, list) and part and isinstance(part[0], dict)):
         return part
@@ -208,26 +212,11 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("cluster-unknown", Severity.WARNING, changed(told_of=["kubelab"])),
     ("kueue-old", Severity.WARNING, changed(kueue=KueueSeen(served=("v1beta1",)))),
     ("kueue-version-unknown", Severity.INFO, changed(kueue=KueueSeen(served=("v1beta2",)))),
-    (
-        "kueue-config-unread",
-        Severity.WARNING,
-        changed(kueue=KueueSeen(served=("v1beta2",), config_problem="line 3: a key is given twice")),
-    ),
-    (
-        "kueue-untested",
-        Severity.INFO,
-        changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 16))),
-    ),
-    (
-        "parked-one-by-one",
-        Severity.WARNING,
-        changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 17, 1))),
-    ),
-    (
-        "parked-one-by-one",
-        Severity.WARNING,
-        changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 19, 2), gates={HASHING: False})),
-    ),
+    ("kueue-config-unread", Severity.WARNING, of_kueue(config_problem="line 3: a key is given twice")),
+    ("kueue-untested", Severity.INFO, of_kueue(release=KueueRelease(0, 16))),
+    ("parked-one-by-one", Severity.WARNING, of_kueue(release=KueueRelease(0, 17, 1))),
+    ("parked-one-by-one", Severity.WARNING, of_kueue(release=KueueRelease(0, 19, 2), gates={HASHING: False})),
+    ("pods-awaited", Severity.WARNING, of_kueue(awaits_pods=True)),
     (
         "kueue-reverts",
         Severity.ERROR,
@@ -445,17 +434,14 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     [(True, "its image names no version"), (False, "it was not found, or may not be read")],
 )
 def test_why_the_release_of_kueue_is_unknown_is_told(*, deployed: bool, why: str) -> None:
-    found = examine(changed(kueue=KueueSeen(served=("v1beta2",), deployed=deployed)))
+    found = examine(of_kueue(deployed=deployed))
     assert [one.what.startswith(why) for one in found if one.name == "kueue-version-unknown"] == [True]
 
 
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 FINE: list[tuple[str, Survey]] = [
     ("kueue-untested", SOUND),
-    (
-        "parked-one-by-one",
-        changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 17, 1), gates={HASHING: True})),
-    ),
+    ("parked-one-by-one", of_kueue(release=KueueRelease(0, 17, 1), gates={HASHING: True})),
     ("lever-priority", changed(probe=LeverProbe(Lever.UNKNOWN, ""), stated_lever=Lever.BOOST)),
     ("lever-unknown", changed(probe=LeverProbe(Lever.UNKNOWN, ""), stated_lever=Lever.BOOST)),
     ("preempting-queue", queue(preemption={"withinClusterQueue": "Never", "reclaimWithinCohort": "Any"})),

@@ -136,6 +136,22 @@ featureGates: {PriorityBoost: false, Other: true}
 
 
 @pytest.mark.parametrize(
+    ("said", "awaits"),
+    [
+        ("{timeout: 5m}", False),
+        ("{timeout: 5m, blockAdmission: true}", True),
+        ("{enable: true}", True),
+        ("{enable: true, blockAdmission: false}", False),
+        ("{enable: false, blockAdmission: true}", False),
+    ],
+)
+def test_whether_kueue_waits_for_pods_is_read_as_each_version_of_its_configuration_means_it(
+    said: str, *, awaits: bool
+) -> None:
+    assert seen(["v1beta2"], None, config(f"waitForPodsReady: {said}")).awaits_pods is awaits
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("a: [", "line 2, column 1: "),

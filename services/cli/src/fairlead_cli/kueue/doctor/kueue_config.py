@@ -30,6 +30,7 @@ class KueueRelease(msgspec.Struct, frozen=True, order=True):
 
 class _KueueConfigFile(msgspec.Struct, frozen=True, rename="camel"):
     fair_sharing: dict[str, object] | None = None
+    wait_for_pods_ready: dict[str, object] | None = None
     manage_jobs_without_queue_name: bool = False
     feature_gates: dict[str, bool] | None = None
 
@@ -46,6 +47,8 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     gates: dict[str, bool] = {}
     """Feature gates that its configuration or its arguments name."""
     fair_sharing: bool = False
+    awaits_pods: bool = False
+    """Whether it starts nobody until the pods of all that it started are ready (`waitForPodsReady.blockAdmission`)."""
     manages_all_jobs: bool = False
     """Whether it takes Jobs without a queue name, too (`manageJobsWithoutQueueName`)."""
     config_problem: str = ""
@@ -73,9 +76,17 @@ def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | N
         gates={**(found.feature_gates or {}), **_gates(deployment)},
         # Configurations up to v1beta1 have a switch in it; since v1beta2 its presence turns it on.
         fair_sharing=found.fair_sharing is not None and found.fair_sharing.get("enable") is not False,
+        awaits_pods=_awaits_pods(found.wait_for_pods_ready),
         manages_all_jobs=found.manage_jobs_without_queue_name,
         config_problem=problem,
     )
+
+
+def _awaits_pods(found: dict[str, object] | None) -> bool:
+    """Whether `waitForPodsReady` blocks: up to v1beta1 it has a switch, and blocks unless it says otherwise; since v1beta2 if it says so."""
+    if found is None or found.get("enable") is False:
+        return False
+    return found.get("blockAdmission", "enable" in found) is True
 
 
 def _release(deployment: Deployment | None) -> KueueRelease | None:

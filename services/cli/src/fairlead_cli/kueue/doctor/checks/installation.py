@@ -125,6 +125,20 @@ def _batches(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check("pods", "pods-awaited", fine="Kueue is not known to wait for pods before it starts the next job")
+def _pods(survey: Survey) -> Iterator[Finding]:
+    if survey.kueue.awaits_pods:
+        yield warning(
+            "pods-awaited",
+            "ConfigMap/kueue-system/kueue-manager-config",
+            "waitForPodsReady.blockAdmission is on",
+            why="while the pods of one job are not ready, or its admission check is open, Kueue starts no other in any queue: "
+            "room idles, and `fairlead explain` says that jobs fit. Which job starts then was settled before, whatever "
+            "the order is by then",
+            mend="set `waitForPodsReady: {blockAdmission: false}` beside your timeout, and restart Kueue",
+        )
+
+
 @check(
     "webhooks",
     "webhook-missing",
