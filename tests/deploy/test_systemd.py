@@ -13,6 +13,7 @@ import pytest
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_runtime.settings import ServiceSettings
 from fairlead_runtime.sources import load_settings
+from fairlead_scorer.settings import ScorerSettings
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
@@ -22,12 +23,18 @@ UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
 SETTINGS: dict[str, type[ServiceSettings]] = {
     "slurm-bridge.env": SlurmBridgeSettings,
     "admitter.env": AdmitterSettings,
+    "scorer.env": ScorerSettings,
 }
 
 
 def directives(unit: str) -> dict[str, str]:
     lines = (FOLDER / unit).read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+def environ(name: str) -> dict[str, str]:
+    lines = (FOLDER / name).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and line[0] != "#")
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -65,16 +72,21 @@ def test_the_unit_runs_a_service_of_ours_without_rights_of_the_machine(unit: str
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_settings_are_those_of_the_service(name: str) -> None:
-    given = dict(
-        line.split("=", 1) for line in (FOLDER / name).read_text().splitlines() if line and line[0] != "#"
-    )
+    given = environ(name)
     settings = load_settings(SETTINGS[name], environ=given)
     fields = {f"FAIRLEAD_{field.upper()}" for field in SETTINGS[name].__struct_fields__}
     assert given.keys() <= fields
-    assert getattr(settings, "cluster") == "hpc"  # noqa: B009 # of both kinds, and not of what they share
+    assert getattr(settings, "cluster", "hpc") == "hpc"
     if isinstance(settings, SlurmBridgeSettings):
         state = directives("fairlead-slurm-bridge.service")["StateDirectory"]
         assert Path(settings.store).parent == Path("/var/lib") / state, "the one folder that it may write to"
+
+
+def test_services_of_one_host_have_ports_of_their_own() -> None:
+    ports = [environ(name).get("FAIRLEAD_HEALTH_PORT") for name in ("slurm-bridge.env", "admitter.env")]
+    scorer = directives("fairlead-scorer@.service")["ExecStart"]
+    assert scorer.endswith(" --health-port 808%i")
+    assert ports == ["8081", "8084"]  # and scorers 2 and 3, as docs/production.md has it
 
 
 def test_the_helper_that_submits_may_become_others_and_nothing_else() -> None:
