@@ -7,12 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairlead_bus import Bucket, Bus
 from fairlead_cli.client.submitting.flags import JobFlags
 from fairlead_cli.client.submitting.following import Following, answer_line
 from fairlead_cli.client.submitting.gathering import gather
 from fairlead_cli.client.submitting.publishing import pack
 from fairlead_cli.client.submitting.reading import Draft
+from fairlead_cli.client.submitting.session import who_is_meant
 from fairlead_cli.errors import InputError
+from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
 
@@ -327,3 +330,11 @@ def test_of_jobs_that_are_all_known_none_is_said_to_be_accepted() -> None:
     assert following.tally().words() == "1 submitted, 1 known already, 0 succeeded"
     assert following.tally().why_nothing_new_runs().endswith("for it. A new run needs a new id.")
     assert not Following([("t", "a")]).tally().why_nothing_new_runs()
+
+
+@pytest.mark.integration
+async def test_a_tenant_of_the_policy_without_a_queue_is_not_asked_whether_it_means_itself(bus: Bus) -> None:
+    await Bucket(bus, topology.POLICY).create(subjects.DOCUMENT_KEY, b'{"tenants": [{"name": "vision"}]}')
+    assert await who_is_meant(bus, ["vision"]) == []
+    [told] = await who_is_meant(bus, ["vison", "vision"])
+    assert told.startswith("tenant vison: did you mean vision?")

@@ -206,7 +206,7 @@ def _who_is_known(policy: "PolicyDocument", strangers: Collection[str]) -> Itera
     parents = {tenant.parent for tenant in policy.tenants}
     known = [tenant.name for tenant in policy.tenants if tenant.name not in parents]
     names = listed(known)
-    for stranger in strangers if known else ():
+    for stranger in (one for one in strangers if known and one not in known):
         near = get_close_matches(stranger, known, 1)
         if near:
             yield f"tenant {stranger}: did you mean {near[0]}? The policy names {names}"
