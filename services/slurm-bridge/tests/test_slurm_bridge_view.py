@@ -93,6 +93,7 @@ def test_partitions_pools_and_accounts_are_stated() -> None:
     [
         ({"preempt_type": "preempt/qos"}, "a job whose QOS may stop others starts from anywhere"),
         ({"weights": {"FairShare": 900_000_000}}, "leave room for 1 of 1000 levels (`fairlead slurm check`)"),
+        ({"priority_flags": ("MAX_TRES", "NO_NORMAL_QOS")}, "with NO_NORMAL_QOS Slurm's own factors may"),
         ({"priority_type": "priority/basic"}, "leave room for 0 of 1000 levels"),
     ],
 )

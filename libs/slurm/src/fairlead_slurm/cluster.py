@@ -127,6 +127,11 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
         return not self.version.startswith("22.05.")
 
     @property
+    def unbounded_by(self) -> list[str]:
+        """Flags by which a factor is not divided by the most that it can be, so that it may pass its weight (slurm.conf)."""
+        return [flag for flag in self.priority_flags if flag.startswith("NO_NORMAL")]
+
+    @property
     def own_priority(self) -> int:
         """The most that Slurm's own factors can add up to: each factor is at most 1."""
         return sum(self.weights.values())

@@ -14,8 +14,6 @@ from fairlead_slurm.ladder import FEWEST_LEVELS, Ladder
 
 OLDEST_TRIED = (22, 5)
 _MULTIFACTOR = "priority/multifactor"
-_NOT_NORMALIZED = "NO_NORMAL"
-"""The beginning of flags by which a factor is not divided by the most that it can be (slurm.conf)."""
 _OPERATORS = ("operator", "administrator")
 _BACKFILL_DEPTH, _SCHEDULING_DEPTH = 500, 100
 _BACKFILL_SECONDS, _SCHEDULING_SECONDS = 30, 60
@@ -63,7 +61,7 @@ def _weights(survey: SlurmSurvey) -> Iterator[Finding]:
 
 
 def _flags(survey: SlurmSurvey) -> Iterator[Finding]:
-    raw = [flag for flag in survey.settings.priority_flags if flag.startswith(_NOT_NORMALIZED)]
+    raw = survey.settings.unbounded_by
     if raw:
         yield error(
             "priority-flags",

@@ -391,6 +391,8 @@ def _followed(known: SlurmContext) -> dict[str, str]:
     """The enforcement of a pool that is not exact. slurmctld does not tell which QOS may stop which."""
     if known.highest_level < FEWEST_LEVELS:
         why = f"slurmctld's settings leave room for {known.highest_level} of {FEWEST_LEVELS} levels (`fairlead slurm check`)"
+    elif unbounded := known.settings.unbounded_by:
+        why = f"with {', '.join(unbounded)} Slurm's own factors may pass a level (`fairlead slurm check`)"
     elif known.settings.preempt_type == _BY_QOS:
         why = f"with {_BY_QOS} a job whose QOS may stop others starts from anywhere in the order"
     else:
