@@ -12,7 +12,14 @@ from fairlead_admitter.app import main as admitter
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_bus.server.accounts import AccountLayout
-from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Refused, read_submission
+from fairlead_contracts.messages.submissions import (
+    Accepted,
+    AnyAnswer,
+    Cancelling,
+    Ended,
+    Refused,
+    read_submission,
+)
 from fairlead_runtime.settings import ServiceSettings
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer import main as scorer
@@ -20,7 +27,7 @@ from fairlead_testkit import eventually
 from fairlead_testkit.by_hand.bus_harness import serving
 from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, set_up
 from fairlead_testkit.by_hand.people import hear_answers, submit
-from fairlead_testkit.inputs.builders import a_body
+from fairlead_testkit.inputs.builders import a_body, a_cancellation
 from fairlead_testkit.nats_servers.guarded import guarded_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -111,6 +118,18 @@ async def test_the_same_id_with_another_body_is_refused_whatever_the_msg_id(
     assert (refused.id, refused.field) == ("x", "id")
     await tenants.submit("team-a", a_body(id="x", pods=1), msg_id="m", cluster=cluster)
     assert isinstance((await tenants.answers("team-a", 3))[2], Accepted)
+
+
+async def test_a_tenant_takes_its_own_job_back_and_nobody_elses(tenants: TenantConnections) -> None:
+    await tenants.submit("team-a", a_body(id="x"), msg_id="m")
+    await tenants.answers("team-a", 1)
+    await tenants.submit("team-b", a_cancellation("x"), msg_id="c")
+    [refused] = await tenants.answers("team-b", 1)
+    assert isinstance(refused, Refused)
+    assert (refused.id, refused.field) == ("x", "id")
+    await tenants.submit("team-a", a_cancellation("x"), msg_id="of its own")
+    _, *cancelled = await tenants.answers("team-a", 3)
+    assert [type(answer) for answer in cancelled] == [Cancelling, Ended]
 
 
 async def test_the_same_msg_id_with_another_body_is_refused(tenants: TenantConnections) -> None:

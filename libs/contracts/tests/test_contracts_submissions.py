@@ -14,12 +14,15 @@ from fairlead_contracts.base.json_text import parse_json
 from fairlead_contracts.messages.submissions import (
     MAX_PAYLOAD,
     MAX_RESOURCES,
+    Cancellation,
     Submission,
+    is_cancellation,
     peek_id,
+    read_request,
     read_submission,
     unheeded,
 )
-from fairlead_testkit.inputs.builders import a_body, a_submission
+from fairlead_testkit.inputs.builders import a_body, a_cancellation, a_submission
 
 DEEP = b"[" * 100_000
 
@@ -83,6 +86,44 @@ def test_what_is_wrong_with_a_body_is_said_once(payload: bytes, why: str) -> Non
 
 def test_a_body_without_an_id_takes_the_one_of_its_message() -> None:
     assert read(a_body(id=None)).id == "seq-7"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"cancel": "yes"}, "cancel"),
+        ({"cancel": True, "demand": {"cpu": 1}}, "demand"),
+        ({"cancel": True, "pods": 1}, "pods"),
+        ({"cancel": True, "id": None}, "id"),
+        ({"cancel": True, "id": "a b"}, "id"),
+        ({"cancel": True, "id": 7}, "id"),
+        ({"cancel": True, "tenant": "team-b"}, "tenant"),
+    ],
+)
+def test_a_cancellation_names_one_job_of_the_subjects_tenant_by_its_id_alone(
+    body: dict[str, object], field: str
+) -> None:
+    def asked(**more: object) -> Submission | Cancellation:
+        payload = json.dumps({"id": "train-1"} | more).encode()
+        return read_request(payload, tenant="team-a", fallback_id="seq-7")
+
+    assert asked(cancel=True, newer=1) == Cancellation("team-a", "train-1")
+    with pytest.raises(FieldError) as caught:
+        asked(**body)
+    assert caught.value.field == field
+    with pytest.raises(UnsupportedVersionError):
+        asked(cancel=True, v=2)
+
+
+def test_who_does_not_cancel_submits_what_an_older_client_would() -> None:
+    assert read_request(a_body(cancel=False), tenant="team-a", fallback_id="seq-7") == read(a_body())
+    assert [is_cancellation(one) for one in (a_body(cancel=False), a_cancellation("x"), b"[1]")] == [
+        False,
+        True,
+        False,
+    ]
+    with pytest.raises(FieldError, match="is for one cluster"):
+        read(a_cancellation("x"))
 
 
 def test_fields_of_a_newer_minor_version_are_accepted() -> None:

@@ -7,11 +7,11 @@ from contextlib import suppress
 import pytest
 
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendSlowError
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, RetryingCreator
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, Removal, RetryingCreator
 from fairlead_bus import ConnectionSettings, Delivery, NotYetError, connect
 from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
-from fairlead_contracts.messages.submissions import Submission
+from fairlead_contracts.messages.submissions import Cancellation, Submission
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.by_hand.fake_cluster import CLUSTER, set_up
@@ -30,7 +30,16 @@ def nobody(scope: str, why: str, *, new: bool) -> None:
     raise AssertionError(f"{scope}: {why} ({new})")
 
 
-class Failing:
+class Creating:
+    """A part of a frontend that only makes jobs."""
+
+    keeps_names = True
+
+    async def cancel(self, wanted: Cancellation) -> Removal:
+        raise AssertionError(f"nobody cancels {wanted} here")
+
+
+class Failing(Creating):
     """Fails each order as the scope says."""
 
     def __init__(self, **errors: FrontendDownError | None) -> None:
@@ -115,7 +124,7 @@ async def test_a_frontend_that_lets_everybody_wait_is_down_and_one_that_is_slow_
     assert not creator.down, "it answers"
 
 
-class Slow:
+class Slow(Creating):
     """Carries out nothing until it may, and one after the other from then on."""
 
     def __init__(self) -> None:

@@ -145,11 +145,11 @@ async def test_a_groups_workload_is_looked_for_in_the_version_that_is_served(
     server.version = "v1beta1"
     server.workloads = {"a": a_workload("a")}
     calls = TenantCalls(client, "team-a", "fairlead-submitter", FreshRefusals(0.0))
-    assert await calls.has_workload("a")
-    assert not await calls.has_workload("b")
+    assert await calls.workload("a") is not None
+    assert await calls.workload("b") is None
     server.serving = False
     with pytest.raises(FrontendDownError):
-        await calls.has_workload("a")
+        await calls.workload("a")
 
 
 async def test_one_refused_workload_keeps_no_other_from_being_cleaned(

@@ -6,11 +6,19 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Started
+from fairlead_contracts.messages.state import Outcome
+from fairlead_contracts.messages.submissions import (
+    Accepted,
+    AnyAnswer,
+    Cancelling,
+    Ended,
+    Refused,
+    Started,
+)
 from fairlead_contracts.policyfile.document import Tenant
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.by_hand.fake_cluster import CLUSTER, RunAdmitter
-from fairlead_testkit.by_hand.people import put_policy, submit
+from fairlead_testkit.by_hand.people import cancel, put_policy, submit
 from fairlead_testkit.inputs.builders import a_body, a_document
 from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab, things
 from fairlead_testkit.kueue.kueue_team import Team
@@ -51,6 +59,52 @@ async def test_senders_hear_every_step_of_every_kind(
         await eventually(lambda: steps() == kinds, 90, what="all steps")
     ended = [answer for answer in answers if isinstance(answer, Ended)]
     assert {answer.outcome.value for answer in ended} == {"succeeded"}
+
+
+async def test_a_job_of_every_kind_is_cancelled_and_stays_so(
+    bus: Bus, watched: Team, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    """Those that run are stopped, one that waits leaves the queue, and another's of the same name is left alone."""
+    kinds: dict[str, list[type[AnyAnswer]]] = {
+        "waits": [Accepted]
+    }  # it is cancelled before the others make room
+    kinds |= {kind: [Accepted, Started] for kind in ("job", "pod-group", "pytorch-job")}
+    watched.lab.api.create(things.job("by-hand", watched.name, "main", {"cpu": 1}, seconds=600))
+
+    def ours() -> list[AnyAnswer]:
+        return [answer for answer in answers if answer.tenant == watched.name]  # others share the lab
+
+    def steps() -> dict[str, list[type[AnyAnswer]]]:
+        return {name: [type(answer) for answer in ours() if answer.id == name] for name in kinds}
+
+    async def heard(*more: type[AnyAnswer]) -> None:
+        expected = {name: [*before, *more] for name, before in kinds.items()}
+        await eventually(lambda: steps() == expected, 60, what=f"all hear {more}")
+
+    def body(name: str) -> bytes:
+        kind, cpu = ("job", 32) if name == "waits" else (name, 2)
+        template = {"image": "busybox", "kind": kind, "annotations": {RUN_SECONDS: "600"}}
+        return a_body(id=name, pods=2, demand={"cpu": cpu}, template=template)
+
+    access = {"frontend": "kueue", "kubeconfig": str(watched.lab.kubeconfig(ADMITTER))}
+    async with run_admitter(**access, template_annotation_prefixes=["fairlead.test/"]):
+        for name in reversed(kinds):
+            await submit(bus, body(name), tenant=watched.name)
+        await heard()
+        for name in (*kinds, "by-hand"):
+            await cancel(bus, name, tenant=watched.name)
+        await heard(Cancelling, Ended)
+        outcomes = {one.id: one.outcome for one in ours() if isinstance(one, Ended)}
+        assert outcomes == dict.fromkeys(kinds, Outcome.CANCELLED)
+        for name in kinds:  # its name is free in Kubernetes
+            await submit(bus, body(name), tenant=watched.name)
+        await heard(Cancelling, Ended, Ended)
+    [refused] = [answer for answer in ours() if isinstance(answer, Refused)]
+    assert (refused.id, refused.field) == ("by-hand", "id")
+    assert [job["metadata"]["name"] for job in watched.jobs()] == ["by-hand"]
+    left = {pod["metadata"]["name"].rpartition("-")[0] for pod in watched.pods()}
+    assert left == {"by-hand"}
+    assert len(watched.workloads()) == 1
 
 
 async def test_a_class_that_is_taken_without_a_grant_is_told_where_it_was_asked_for(

@@ -27,7 +27,15 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.by_hand import people
 from fairlead_testkit.by_hand.bus_harness import BusHarness
-from fairlead_testkit.inputs.builders import a_body, a_document, a_leader, a_pool, a_queue, a_tenant_state
+from fairlead_testkit.inputs.builders import (
+    a_body,
+    a_cancellation,
+    a_document,
+    a_leader,
+    a_pool,
+    a_queue,
+    a_tenant_state,
+)
 from fairlead_testkit.nats_servers.streams import change_stream, stream_info
 
 pytestmark = pytest.mark.integration
@@ -178,6 +186,7 @@ async def test_a_repeat_goes_the_recorded_way_even_with_another_body(
         (a_body(demand={"quantum": 1}), "team-a", "demand.quantum", None),
         (a_body(demand={"nvidia.com/gpu": 17}), "team-a", "demand.nvidia.com/gpu", None),
         (a_body(class_="urgent"), "team-a", "class", '"urgent"'),
+        (a_cancellation("x"), "team-a", "cancel", '"true"'),
         (a_body(), "stranger", "tenant", '"stranger"'),
         (a_body(), "team.b ü", "tenant", '"team.b ü"'),
     ],

@@ -17,6 +17,7 @@ from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake.admission import SubmissionCheck
 from fairlead_admitter.intake.answers import AnswerLane
 from fairlead_admitter.intake.backlog import IntakeBacklog
+from fairlead_admitter.intake.cancelling import Canceller
 from fairlead_admitter.intake.creation import RetryingCreator
 from fairlead_admitter.intake.lane import IntakeLane
 from fairlead_admitter.intake.leader_lanes import DurableLane, LeaderLanes, share_of_a_tenant
@@ -274,12 +275,15 @@ class Admitter:
 
     def _intake_lane(self) -> DurableLane:
         cluster = self._settings.cluster
+        facts = self._watch.facts
+        admission = SubmissionCheck(facts, self._watch.policy)
         intake = IntakeLane(
             cluster,
-            SubmissionCheck(self._watch.facts, self._watch.policy),
+            admission,
             self._pressure(),
             self._creator,
             self._replies,
+            canceller=Canceller(self._bus, facts, admission, self._creator, self._replies),
             known=self._watch.wait_known,
             taken=self._record.taken,
             traces=self._traces,

@@ -105,6 +105,8 @@ class DeleteJob(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     uid: str | None = None
     """The job's uid; None takes whichever job has the name now."""
+    submission: str | None = None
+    """Submission that the job was made of, where it is named by that: the frontend knows the name that the job has there."""
 
 
 class DeleteReply(msgspec.Struct, frozen=True, kw_only=True):

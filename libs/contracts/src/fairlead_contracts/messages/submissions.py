@@ -1,8 +1,8 @@
 """Jobs published on NATS, and what their senders hear.
 
 A submission is JSON on `fairlead.v1.submit.<cluster>.<tenant>`. The tenant of the subject counts. Its id is the
-body's `id`, else the header Nats-Msg-Id, else `seq-<stream sequence>`: malformed input can be answered too. Answers
-are JSON on `fairlead.v1.answer.<tenant>.<submission>`, at least once, in order.
+body's `id`, else the header Nats-Msg-Id, else `seq-<stream sequence>`: malformed input can be answered too. A body with
+`"cancel": true` there takes the job of its id back: the stream has it behind the submission. Answers are JSON on `fairlead.v1.answer.<tenant>.<submission>`, at least once, in order.
 """
 
 import difflib
@@ -111,12 +111,21 @@ def _told_of() -> tuple[tuple[str, str, object], ...]:
     )
 
 
+class Cancellation(msgspec.Struct, frozen=True):
+    """The wish of a tenant to take a job back, as checked."""
+
+    tenant: str
+    id: str
+    """The id under which the job was submitted."""
+
+
 class _Body(msgspec.Struct, kw_only=True, rename={"job_class": "class"}):
     """The body as people write it; the types of the fields before their own rules."""
 
     v: int = 1
     id: str | None = None
     tenant: str | None = None
+    cancel: bool = False
     demand: dict[str, msgspec.Raw]
     pods: int = 1
     job_class: str | None = None
@@ -133,6 +142,7 @@ _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(_Body)}
 _DECODERS = {name: msgspec.json.Decoder(field.type) for name, field in _FIELDS.items()}
 _EXPECTED = {
     "v": "must be a whole number",
+    "cancel": "must be true or false",
     "demand": "must be an object of resources and quantities",
     "pods": "must be a whole number",
     "labels": "must be an object of strings",
@@ -140,6 +150,7 @@ _EXPECTED = {
     "run_seconds": "must be a number of seconds",
     "run_limit_seconds": "must be a number of seconds",
 }
+_OF_A_CANCELLATION = ("v", "id", "tenant", "cancel", "traceparent")
 _ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # Values stay as they were written until their field's turn: a number that fits nowhere must not hide the other fields.
 _raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -176,8 +187,8 @@ def _is_token(name: str) -> bool:
     return True
 
 
-def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submission:
-    """The submission in a payload, checked as far as the message alone tells.
+def read_request(payload: bytes, *, tenant: str, fallback_id: str) -> Submission | Cancellation:
+    """The submission, or the cancellation, in a payload, checked as far as the message alone tells.
 
     Args:
         payload: the body as published.
@@ -189,11 +200,11 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
         UnsupportedVersionError: of another major schema version.
         FieldError: a field is missing or wrong; says which, what was found, and why.
     """
-    body = _body_in(payload)
-    if body.tenant is not None and body.tenant != tenant:
-        raise FieldError(
-            "tenant", body.tenant, f"the subject names tenant {tenant!r}, and the subject counts"
-        )
+    found = _object(payload)
+    if "cancel" in found and _value_of("cancel", found["cancel"]):
+        return _cancellation(found, tenant)
+    body = _body_in(payload, found)
+    _check_tenant(body.tenant, tenant)
     return Submission(
         id=_checked_id(body.id if body.id is not None else fallback_id),
         tenant=tenant,
@@ -210,11 +221,42 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
     )
 
 
+def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submission:
+    """The submission in a payload, where nobody can be asked to cancel; see `read_request`."""
+    found = read_request(payload, tenant=tenant, fallback_id=fallback_id)
+    if isinstance(found, Cancellation):
+        raise FieldError(
+            "cancel",
+            "true",
+            "is for one cluster, on its own subject: the answer `accepted` names the cluster",
+        )
+    return found
+
+
+def is_cancellation(payload: bytes) -> bool:
+    """Whether a payload asks to cancel a job, however wrong the rest is."""
+    try:
+        return bool(_DECODERS["cancel"].decode(_raw_object.decode(payload)["cancel"]))
+    except (*_ERRORS, KeyError):
+        return False
+
+
+def _cancellation(found: dict[str, msgspec.Raw], tenant: str) -> Cancellation:
+    values = {name: _value_of(name, found[name]) for name in _FIELDS if name in found}
+    for name, value in values.items():
+        if name not in _OF_A_CANCELLATION:
+            raise FieldError(name, value, "says something of a new job: a body with cancel has an id alone")
+    _check_tenant(values.get("tenant"), tenant)
+    if values.get("id") is None:
+        raise FieldError("id", None, "is missing: it says which job to cancel")
+    return Cancellation(tenant, _checked_id(str(values["id"])))
+
+
 def field_of(error: ContractError, payload: bytes) -> FieldError:
     """The fault in a payload, as its sender is told: the field, the value found there, and why.
 
     Args:
-        error: an error of `read_submission`, or of a check after it.
+        error: an error of `read_request`, or of a check after it.
         payload: the body as published.
     """
     match error:
@@ -275,9 +317,8 @@ def _object(payload: bytes) -> dict[str, msgspec.Raw]:
         raise MalformedError(f"the body is not valid JSON: {why_unread(error)}") from error
 
 
-def _body_in(payload: bytes) -> _Body:
+def _body_in(payload: bytes, found: dict[str, msgspec.Raw]) -> _Body:
     """The body in one go where nothing is wrong with it; else field by field, which costs six times as much."""
-    found = _object(payload)
     try:
         body = _whole_body.decode(payload)
     except _ERRORS:
@@ -293,13 +334,23 @@ def _typed(found: dict[str, msgspec.Raw]) -> _Body:
             if field.required:
                 raise FieldError(name, None, "is missing")
             continue
-        try:
-            values[field.name] = _DECODERS[name].decode(found[name])
-        except _ERRORS as error:
-            raise FieldError(name, _readable(found[name]), _EXPECTED.get(name, "must be a string")) from error
-        if name == "v" and values["v"] != Submission.VERSION:
-            raise UnsupportedVersionError("submission", values["v"], Submission.VERSION)
+        values[field.name] = _value_of(name, found[name])
     return _Body(**values)  # type: ignore[arg-type] # each value was decoded as its field's type above
+
+
+def _value_of(name: str, raw: msgspec.Raw) -> object:
+    try:
+        value: object = _DECODERS[name].decode(raw)
+    except _ERRORS as error:
+        raise FieldError(name, _readable(raw), _EXPECTED.get(name, "must be a string")) from error
+    if name == "v" and value != Submission.VERSION:
+        raise UnsupportedVersionError("submission", value, Submission.VERSION)
+    return value
+
+
+def _check_tenant(found: object, tenant: str) -> None:
+    if found is not None and found != tenant:
+        raise FieldError("tenant", found, f"the subject names tenant {tenant!r}, and the subject counts")
 
 
 def _readable(raw: msgspec.Raw) -> object:
@@ -396,6 +447,10 @@ class Started(Answer, frozen=True, kw_only=True, tag_field="kind", tag="started"
     waited_seconds: float
 
 
+class Cancelling(Answer, frozen=True, kw_only=True, tag_field="kind", tag="cancelling"):
+    """The frontend was told to take the job away. What follows is `ended`."""
+
+
 class Ended(Answer, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
     """The job ended. The last answer of a submission."""
 
@@ -404,9 +459,9 @@ class Ended(Answer, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
     ran_seconds: float
 
 
-type AnyAnswer = Accepted | Refused | Started | Ended
+type AnyAnswer = Accepted | Refused | Started | Cancelling | Ended
 
-ANSWER: Codec[AnyAnswer] = Codec(Accepted | Refused | Started | Ended, "answer", packed=False)
+ANSWER: Codec[AnyAnswer] = Codec(Accepted | Refused | Started | Cancelling | Ended, "answer", packed=False)
 
 
 class DeadLetter(Message, frozen=True, kw_only=True):
@@ -435,5 +490,6 @@ type RefusalReason = Literal[
     "rate",
     "backlog",
     "storage",
+    "cancel",
 ]
 """The bounded label of the refusal counter."""

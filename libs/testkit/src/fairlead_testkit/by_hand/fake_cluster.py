@@ -21,11 +21,15 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.frontend.verbs import (
     CREATE_JOBS,
+    DELETE_JOBS,
     SET_LEVELS,
     CreateJob,
     CreateOutcome,
     CreateReplies,
     CreateReply,
+    DeleteJob,
+    DeleteReplies,
+    DeleteReply,
     LevelReplies,
     LevelReply,
     SetLevel,
@@ -33,7 +37,7 @@ from fairlead_contracts.frontend.verbs import (
 )
 from fairlead_contracts.messages.decisions import Basis, Decision, QueueHeads
 from fairlead_contracts.messages.members import Holding, MemberLease
-from fairlead_contracts.messages.state import JobState, Phase, State
+from fairlead_contracts.messages.state import JobState, Outcome, Phase, State
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit.by_hand.people import put_policy
@@ -75,6 +79,8 @@ class FakeCluster:
         """(uid, level) of each write asked for to a job that waits no more: it is answered that none is there."""
         self.creations: list[str] = []
         """The uid of each creation asked for, repeated ones too."""
+        self.deletions: list[str] = []
+        """The uid of each job that was to be deleted, repeated ones too."""
         self.changed = asyncio.Event()
         self.hold_replies = asyncio.Event()
         """Set: replies are sent. Clear it to let effects happen without their replies."""
@@ -94,6 +100,7 @@ class FakeCluster:
         self._endpoints = [
             await self.bus.serve(subjects.frontend(CLUSTER, "create"), self._create),
             await self.bus.serve(subjects.frontend(CLUSTER, "levels"), self._set_levels),
+            await self.bus.serve(subjects.frontend(CLUSTER, "delete"), self._delete),
         ]
 
     async def go_down(self) -> None:
@@ -137,10 +144,10 @@ class FakeCluster:
         event = a_started_event(id=f"start-{uid}", **_named(job))
         await self.bus.publish(subjects.event(job.scope, CLUSTER, job.id), to_json(event))
 
-    async def end(self, uid: str) -> None:
+    async def end(self, uid: str, outcome: Outcome = Outcome.SUCCEEDED) -> None:
         """Have the job end."""
-        job = await self.state(self.jobs[uid], phase=Phase.ENDED, ended=NOW)
-        event = an_ended_event(id=f"end-{uid}", **_named(job))
+        job = await self.state(self.jobs[uid], phase=Phase.ENDED, ended=NOW, outcome=outcome)
+        event = an_ended_event(id=f"end-{uid}", outcome=outcome, **_named(job))
         await self.bus.publish(subjects.event(job.scope, CLUSTER, job.id), to_json(event))
 
     def order(self) -> list[str]:
@@ -191,6 +198,21 @@ class FakeCluster:
         )
         await self.state(job)
         return CreateReply(outcome=CreateOutcome.CREATED, queue="main")
+
+    async def _delete(self, asked: Asked) -> bytes:
+        replies = [await self._deleted(order) for order in DELETE_JOBS.decode(asked.payload).jobs]
+        await self.hold_replies.wait()
+        return to_packed(DeleteReplies(replies=replies))
+
+    async def _deleted(self, order: DeleteJob) -> DeleteReply:
+        uid = f"{order.scope}/{order.id}"
+        self.deletions.append(uid)
+        self.changed.set()
+        job = self.jobs.get(uid)
+        if job is None or job.phase is Phase.ENDED or job.submission != order.submission:
+            return DeleteReply(verdict=VerbOutcome.GONE)
+        await self.end(uid, Outcome.CANCELLED)
+        return DeleteReply(verdict=VerbOutcome.DONE)
 
     async def _set_levels(self, asked: Asked) -> bytes:
         replies = [await self._set_level(order) for order in SET_LEVELS.decode(asked.payload).levels]

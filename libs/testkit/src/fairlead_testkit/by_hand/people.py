@@ -11,7 +11,7 @@ from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.submissions import ANSWER, AnyAnswer
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import encode_document
-from fairlead_testkit.inputs.builders import a_control
+from fairlead_testkit.inputs.builders import a_cancellation, a_control
 
 
 async def put_policy(bus: Bus, document: PolicyDocument) -> int:
@@ -43,6 +43,11 @@ async def submit(
         msg_id: names the copy.
     """
     return (await bus.publish(subjects.submit(cluster, tenant), payload, msg_id=msg_id)).seq
+
+
+async def cancel(bus: Bus, job: str, *, cluster: str = "c1", tenant: str = "team-a") -> int:
+    """Publish a cancellation of a job that was submitted under this id; gives its place in the stream."""
+    return await submit(bus, a_cancellation(job), cluster=cluster, tenant=tenant)
 
 
 async def hear_answers(

@@ -180,6 +180,8 @@ def _right_bodies(number: int) -> list[dict[str, object]]:
             "class": "urgent",
             "labels": {"a": "b"},
         },
+        {"id": f"m-{number % 500}", "cancel": True},
+        {"id": "n-1", "cancel": True},
         {"id": "n-1", "tenant": NEIGHBOUR, "demand": {"nvidia.com/gpu": 1}, "template": {"image": "x"}},
         {"v": 1, "pool": "gpu", "limit": 10, "tenant": NEIGHBOUR, "job": "n-1", "id": "n-1"},
     ]

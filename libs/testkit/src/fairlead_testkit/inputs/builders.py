@@ -167,6 +167,11 @@ a_submission = Builder(
 )
 
 
+def a_cancellation(job: str) -> bytes:
+    """A body that takes the job of this id back."""
+    return msgspec.json.encode({"id": job, "cancel": True})
+
+
 def a_body(**changes: object) -> bytes:
     """A submission's body as somebody would publish it; a keyword of None takes the field out, `class_` is `class`."""
     body: dict[str, object] = {

@@ -18,12 +18,13 @@ from fairlead_contracts.base.errors import (
     shown,
 )
 from fairlead_contracts.messages.submissions import (
+    Cancellation,
     RefusalReason,
     Submission,
     answer_id,
     fallback_id,
     field_of,
-    read_submission,
+    read_request,
 )
 from fairlead_policy.rules.rulebook import Rulebook
 
@@ -37,16 +38,16 @@ class SubmissionCheck:
         self._facts = facts
         self._policy = policy
 
-    def rule(self, delivery: Delivery) -> Submission | SubmissionRefusal:
-        """The submission, or why it is refused. Cluster and policy must be known."""
+    def rule(self, delivery: Delivery) -> Submission | Cancellation | SubmissionRefusal:
+        """The submission or cancellation, or why it is refused. Cluster and policy must be known."""
         tenant = subjects.tenant_of_submit(delivery.subject)
         sent = delivery.msg_id, delivery.stream_seq
         try:
-            submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(*sent))
+            asked = read_request(delivery.payload, tenant=tenant, fallback_id=fallback_id(*sent))
         except (FieldError, UnsupportedVersionError, MalformedError) as error:
             sender = Sender(tenant, answer_id(delivery.payload, *sent))
             return _refusal(sender, field_of(error, delivery.payload), _kind_of(error))
-        return self._check(submission) or submission
+        return asked if isinstance(asked, Cancellation) else self._check(asked) or asked
 
     def refused_creation(self, submission: Submission, outcome: Creation) -> SubmissionRefusal:
         """The refusal of a submission for which the frontend has another job of that name, or no queue."""
@@ -62,12 +63,15 @@ class SubmissionCheck:
         """The refusal of a submission because there is too much of its tenant, or of all."""
         return _refusal(Sender(submission.tenant, submission.id), objection.error, objection.label)
 
-    def refused_by_frontend(self, submission: Submission, error: FrontendRefusedError) -> SubmissionRefusal:
-        """The refusal of a job that the frontend will not take, for a reason of its own."""
-        sender = Sender(submission.tenant, submission.id)
+    def refused_by_frontend(
+        self, asked: Submission | Cancellation, error: FrontendRefusedError
+    ) -> SubmissionRefusal:
+        """The refusal of a job that the frontend will not take, or take away, for a reason of its own."""
+        sender = Sender(asked.tenant, asked.id)
         if isinstance(error, JobRefusedError):
-            return _refusal(sender, error.problem, _label(error.problem, submission.demand))
-        return _refusal(sender, FieldError("body", submission.id, str(error)), "field")
+            demand = asked.demand if isinstance(asked, Submission) else {}
+            return _refusal(sender, error.problem, _label(error.problem, demand))
+        return _refusal(sender, FieldError("body", asked.id, str(error)), "field")
 
     def granted_class(self, submission: Submission) -> str:
         """The class that the job gets: what was asked for was granted, else it were refused."""

@@ -1,9 +1,9 @@
-"""Making jobs in a frontend: the port, orders and outcomes, and a creator that waits for a frontend that is down."""
+"""Making and cancelling jobs in a frontend: the port, orders and outcomes, and a creator that waits for a frontend that is down."""
 
 import asyncio
 import enum
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from fairlead_admitter.errors import (
 from fairlead_bus import NotYetError
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.submissions import Submission
+from fairlead_contracts.messages.submissions import Cancellation, Submission
 from fairlead_runtime.waiting import pause_after
 
 _FIRST_WAIT = 0.05
@@ -77,6 +77,17 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     """The job's name in the frontend; empty where it is the submission's id."""
 
 
+class Removal(enum.StrEnum):
+    """The outcome of a cancellation in a frontend."""
+
+    DONE = "done"
+    """The frontend stops the job, or takes it out of its queue."""
+    GONE = "gone"
+    """The submission has no job that waits or runs."""
+    FOREIGN = "foreign"
+    """An object with the job's name was not made of the submission."""
+
+
 class JobRefusedError(FrontendRefusedError):
     """The frontend will not make a job of the submission, and its sender can be told which field is why."""
 
@@ -86,7 +97,10 @@ class JobRefusedError(FrontendRefusedError):
 
 
 class JobCreator(Protocol):
-    """Makes jobs in a frontend, idempotent by scope and id."""
+    """Makes and cancels jobs in a frontend, idempotent by scope and id."""
+
+    keeps_names: bool
+    """Whether a job that was cancelled keeps its name, so that none is made under it again."""
 
     def begin_anew(self) -> None:
         """Forgets what earlier orders met: another replica may have asked meanwhile."""
@@ -97,6 +111,14 @@ class JobCreator(Protocol):
         Raises:
             FrontendDownError: the outcome is not known; ask again.
             FrontendRefusedError: the frontend will not take it.
+        """
+
+    async def cancel(self, wanted: Cancellation) -> Removal:
+        """Take the job of a submission away, and no other.
+
+        Raises:
+            FrontendDownError: the outcome is not known; ask again.
+            FrontendRefusedError: the frontend will not do it.
         """
 
 
@@ -213,7 +235,13 @@ class RetryingCreator:
             NotYetError: the frontend does not answer for the scope now, or as many of its orders as may be are on the way.
             FrontendRefusedError: the frontend will not take it.
         """
-        scope = order.scope
+        return await self._in_turn(order.scope, lambda: self._creator.create(order))
+
+    async def cancel(self, wanted: Cancellation) -> Removal:
+        """Cancels the job by the port; raises as `create`."""
+        return await self._in_turn(wanted.tenant, lambda: self._creator.cancel(wanted))
+
+    async def _in_turn[T](self, scope: str, call: Callable[[], Awaitable[T]]) -> T:
         slots = self._slots.setdefault(scope, _ScopeSlots(self._share))
         slots.arrive()
         try:
@@ -222,7 +250,7 @@ class RetryingCreator:
                 self._check_turn(trouble)
             slots.enter()
             try:
-                return await self._ask(order, trouble)
+                return await self._ask(scope, call, trouble)
             finally:
                 slots.leave()
         finally:
@@ -236,6 +264,11 @@ class RetryingCreator:
         self._slots.clear()
         self._silent = False
         self._hangs_since = None
+
+    @property
+    def keeps_names(self) -> bool:
+        """See JobCreator."""
+        return self._creator.keeps_names
 
     @property
     def down(self) -> bool:
@@ -257,22 +290,22 @@ class RetryingCreator:
         ]
         return "; ".join(said) or None
 
-    async def _ask(self, order: JobOrder, trouble: _Trouble | None) -> Created:
+    async def _ask[T](self, scope: str, call: Callable[[], Awaitable[T]], trouble: _Trouble | None) -> T:
         """Asks once; where the scope is in trouble, this order finds out whether that is over."""
         if trouble is not None:
             trouble.probing = True
         try:
-            created = await self._creator.create(order)
+            answered = await call()
         except FrontendDownError as error:
-            raise self._failed(order.scope, error) from error
+            raise self._failed(scope, error) from error
         except FrontendRefusedError:
-            self._answered(order.scope)
+            self._answered(scope)
             raise
         finally:
             if trouble is not None:
                 trouble.probing = False
-        self._answered(order.scope)
-        return created
+        self._answered(scope)
+        return answered
 
     def _check_turn(self, trouble: _Trouble) -> None:
         """Raises NotYetError where it is not this order's turn to find out."""

@@ -14,6 +14,7 @@ import structlog
 
 from fairlead_admitter.errors import FrontendRefusedError
 from fairlead_admitter.intake.admission import SubmissionCheck
+from fairlead_admitter.intake.cancelling import Canceller
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder, RetryingCreator
 from fairlead_admitter.intake.limits import IntakeLimits
 from fairlead_admitter.report.job_traces import JobTraces
@@ -22,7 +23,16 @@ from fairlead_bus import Delivery, PoisonError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.job_traces import TraceContext
-from fairlead_contracts.messages.submissions import Accepted, Refused, Submission, unheeded
+from fairlead_contracts.messages.state import Outcome
+from fairlead_contracts.messages.submissions import (
+    Accepted,
+    Cancellation,
+    Cancelling,
+    Ended,
+    Refused,
+    Submission,
+    unheeded,
+)
 from fairlead_runtime.tracing import within
 
 
@@ -35,6 +45,7 @@ class IntakeLane:
         pressure: tells when there are too many.
         creator: makes the jobs.
         replies: answers the senders.
+        canceller: takes jobs away.
         known: returns once cluster and policy are known completely.
         taken: hears of each outcome, for the counters: "accepted", "repeated", or the reason of a refusal.
         traces: begins the trace of each job.
@@ -48,6 +59,7 @@ class IntakeLane:
         creator: RetryingCreator,
         replies: ReplyPublisher,
         *,
+        canceller: Canceller,
         known: Callable[[], Awaitable[None]],
         taken: Callable[[str], None],
         traces: JobTraces,
@@ -56,6 +68,7 @@ class IntakeLane:
         self._admission = admission
         self._pressure = pressure
         self._creator = creator
+        self._canceller = canceller
         self._replies = replies
         self._known = known
         self._taken = taken
@@ -63,7 +76,7 @@ class IntakeLane:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
 
     async def handle(self, delivery: Delivery) -> None:
-        """Take one submission in, or refuse it. Returns when it may be acked.
+        """Take one submission in, cancel a job, or refuse to. Returns when it may be acked.
 
         Raises:
             NotYetError: the frontend does not answer for its tenant now.
@@ -76,6 +89,10 @@ class IntakeLane:
             subjects.answer(*sender)
         except FieldError as error:
             raise PoisonError(f"its sender cannot be answered: {error}") from error
+        if isinstance(ruled, Cancellation):
+            async with self._replies.turn(sender):
+                await self._cancel(delivery, ruled)
+            return
         caller = self._traces.caller(delivery, ruled)
         if isinstance(ruled, SubmissionRefusal):
             async with self._replies.turn(ruled.sender):
@@ -84,6 +101,13 @@ class IntakeLane:
         root = self._traces.submitted(ruled, delivery.at, caller)
         with within(root):
             await self._take(delivery, ruled, root, caller)
+
+    async def _cancel(self, delivery: Delivery, wanted: Cancellation) -> None:
+        refusal = await self._canceller.carry_out(delivery, wanted)
+        if refusal is None:
+            self._taken("cancelled")
+        else:
+            await self._refuse(delivery, refusal)
 
     async def _take(
         self, delivery: Delivery, ruled: Submission, root: TraceContext | None, caller: TraceContext | None
@@ -104,13 +128,23 @@ class IntakeLane:
                 await self._refuse(delivery, self._admission.refused_for_now(ruled, objection))
                 return
             try:
-                created = await self._creator.create(order)
+                created = await self._create(order, sender)
             except FrontendRefusedError as error:
                 await self._refuse(delivery, self._admission.refused_by_frontend(ruled, error))
             else:
                 if created.outcome in (Creation.CREATED, Creation.EXISTS):
                     self._traces.taken(ruled, delivery.at, root, caller)
                 await self._answer(delivery, sender, order, created, at)
+
+    async def _create(self, order: JobOrder, sender: Sender) -> Created:
+        """Creates the job, unless it was cancelled: a copy that comes later must not bring it back."""
+        if not self._creator.keeps_names:
+            told = await self._replies.standing(sender)
+            if isinstance(told, Cancelling) or (
+                isinstance(told, Ended) and told.outcome is Outcome.CANCELLED
+            ):
+                return Created(outcome=Creation.EXISTS)
+        return await self._creator.create(order)
 
     async def _is_known(self, sender: Sender) -> bool:
         """Whether the sender was told of a job under this id: a repeat adds no job, so no limit holds it back."""

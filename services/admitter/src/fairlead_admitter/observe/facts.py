@@ -7,6 +7,7 @@ the frontend's order as changes come in.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+from fairlead_contracts import subjects
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.state import CohortQuota, JobState, Phase, QueueState, State, SyncMark
 from fairlead_policy.levels.adherence import charges
@@ -122,6 +123,8 @@ class ClusterFacts:
         self._queued: dict[str, dict[str, QueuedJobs]] = {}
         """Queued jobs by queue and class."""
         self.running = RunningSizes()
+        self._submitted: dict[tuple[str, str], str] = {}
+        """The uid of the job of each submission that is stated, by scope and submission."""
         self._moved: dict[str, set[str]] = {}
         """Uids of queued jobs that have another level than if nobody steered, by queue."""
 
@@ -138,6 +141,15 @@ class ClusterFacts:
     def job(self, uid: str) -> JobState | None:
         """The job of that uid, in whatever phase."""
         return self._stated.jobs.get(uid)
+
+    def submitted(self, scope: str, submission: str) -> JobState | None:
+        """The job that was made of a submission, in whatever phase."""
+        uid = self._submitted.get((scope, submission))
+        return None if uid is None else self.job(uid)
+
+    def named(self, scope: str, job: str) -> JobState | None:
+        """The job that its frontend knows by this name."""
+        return self.stated(subjects.state(self.cluster, "job", job, scope=scope))
 
     def cohorts(self, queues: Iterable[QueueState]) -> list[CohortQuota]:
         """The nodes of quota above these queues."""
@@ -215,12 +227,16 @@ class ClusterFacts:
         return jobs
 
     def _put(self, job: JobState) -> None:
+        if job.submission is not None:
+            self._submitted[job.scope, job.submission] = job.uid
         if job.phase in _QUEUED:
             self._enter_queue(job)
         elif job.phase is Phase.RUNNING:
             self.running.put(job)
 
     def _take(self, job: JobState) -> None:
+        if job.submission is not None and self._submitted.get((job.scope, job.submission)) == job.uid:
+            del self._submitted[job.scope, job.submission]
         if job.phase in _QUEUED:
             self._leave_queue(job)
         elif job.phase is Phase.RUNNING:

@@ -19,7 +19,15 @@ from fairlead_bus import Bus, RetryableBusError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
-from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Ended, RefusalReason, Started
+from fairlead_contracts.messages.submissions import (
+    ANSWER,
+    Accepted,
+    AnyAnswer,
+    Cancelling,
+    Ended,
+    RefusalReason,
+    Started,
+)
 from fairlead_runtime.waiting import pause_after
 
 REMEMBERED = 16_384
@@ -51,7 +59,9 @@ class Stage(enum.IntEnum):
     NOTHING = 0
     ACCEPTED = 1
     STARTED = 2
-    ENDED = 3
+    CANCELLING = 3
+    """The end is all that is told from here on."""
+    ENDED = 4
 
 
 def stage_of(answer: AnyAnswer) -> Stage:
@@ -61,6 +71,8 @@ def stage_of(answer: AnyAnswer) -> Stage:
             return Stage.ACCEPTED
         case Started():
             return Stage.STARTED
+        case Cancelling():
+            return Stage.CANCELLING
         case Ended():
             return Stage.ENDED
         case _:

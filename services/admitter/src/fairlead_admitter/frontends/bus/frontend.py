@@ -14,7 +14,7 @@ import msgspec
 from fairlead_admitter.apply.level_applier import WriteResult
 from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError, FrontendSlowError
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, Removal
 from fairlead_admitter.observe.expectations import WriteConfirmation
 from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
@@ -22,18 +22,22 @@ from fairlead_contracts.base.codec import Message, to_packed
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.frontend.verbs import (
     CREATE_REPLIES,
+    DELETE_REPLIES,
     FENCED,
     LEVEL_REPLIES,
     CreateJob,
     CreateJobs,
     CreateOutcome,
     CreateReply,
+    DeleteJob,
+    DeleteJobs,
     LevelReply,
     SetLevel,
     SetLevels,
     VerbOutcome,
 )
 from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.submissions import Cancellation
 from fairlead_contracts.subjects import FrontendVerb
 
 MOST_TOGETHER = 48
@@ -131,6 +135,7 @@ class BusFrontend:
         self._marks = count()
 
     keeps_order = True
+    keeps_names = True
 
     async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
         """Give waiting jobs their levels; see LevelWriter."""
@@ -159,14 +164,26 @@ class BusFrontend:
             raise FrontendRefusedError(reply.reason)
         return Created(outcome=Creation(reply.outcome.value), queue=reply.queue, job=reply.job)
 
+    async def cancel(self, wanted: Cancellation) -> Removal:
+        """Take the job of a submission away; see JobCreator."""
+        job = DeleteJob(scope=wanted.tenant, id=wanted.id, submission=wanted.id)
+        asked = await self._ask_of_scope("delete", DeleteJobs(epoch=self._lead(), jobs=[job]))
+        [reply] = DELETE_REPLIES.decode(asked).replies
+        if reply.verdict is VerbOutcome.REFUSED:
+            raise FrontendRefusedError(reply.reason)
+        return Removal(reply.verdict.value)
+
     async def _create_together(self, jobs: list[CreateJob]) -> list[CreateReply]:
+        asked = await self._ask_of_scope("create", CreateJobs(epoch=self._lead(), jobs=jobs))
+        return CREATE_REPLIES.decode(asked).replies
+
+    async def _ask_of_scope(self, verb: FrontendVerb, message: Message) -> bytes:
         try:
-            asked = await self._ask("create", CreateJobs(epoch=self._lead(), jobs=jobs))
+            return await self._ask(verb, message)
         except FrontendDownError as error:
             if isinstance(error.__cause__, AnswerTimeoutError):  # it listens, and is slow to this one
                 raise FrontendSlowError(str(error)) from error
             raise
-        return CREATE_REPLIES.decode(asked).replies
 
     def _lead(self) -> int:
         epoch = self._epoch()

@@ -1,4 +1,4 @@
-"""Making jobs on Kubernetes, as the tenant's own service account.
+"""Making and cancelling jobs on Kubernetes, as the tenant's own service account.
 
 The object's name is the submission's: made twice is made once. What stands under the name already tells by its digest
 whether it was made from the same submission. The first pod of a group stands for all of them: whoever made it owns
@@ -20,10 +20,11 @@ from fairlead_admitter.frontends.kueue.names import name_of
 from fairlead_admitter.frontends.kueue.pods import PodDocument, template_of
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
 from fairlead_admitter.frontends.kueue.tenant_calls import AnyResource, TenantCalls
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError, Removal
 from fairlead_admitter.intake.entry_queue import EntryQueue
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.marks import DIGEST, SUBMISSION
+from fairlead_contracts.messages.submissions import Cancellation
 from fairlead_kube.client import KubeClient
 from fairlead_kube.kinds.objects import PartialObject
 from fairlead_kube.kinds.resources import JOBS, PODS, PYTORCH_JOBS
@@ -53,6 +54,8 @@ class KueueJobs:
         refusals: tells which refusals of the API server are believed.
         annotation_prefixes: prefixes of the annotations that a submission may set, with the `/`.
     """
+
+    keeps_names = False
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class KueueJobs:
             classes=self._classes(),
             annotation_prefixes=self._annotation_prefixes,
         )
-        calls = TenantCalls(self._client, order.scope, self._accounts.submit, self._refusals)
+        calls = self._calls(order.scope)
         try:
             name = name_of(order.submission)
             making = _making(order, name, terms, calls)
@@ -94,6 +97,54 @@ class KueueJobs:
         except FieldError as error:
             raise JobRefusedError(error) from error
         return Created(outcome=outcome, queue=entry.queue, job=name)
+
+    async def cancel(self, wanted: Cancellation) -> Removal:
+        """Delete the objects that were made of a submission, by their uids; see JobCreator."""
+        calls = self._calls(wanted.tenant)
+        outcome = Removal.GONE
+        for resource, name in _first_names(wanted.id.lower()).items():
+            found = await calls.glimpse(resource, name)
+            if found is None:
+                continue
+            if not _is_of(wanted, found):
+                outcome = Removal.FOREIGN
+                continue
+            if resource is _PODS:
+                await _delete_group(wanted, found, calls)
+            else:
+                await calls.delete(resource, found)
+            return Removal.DONE
+        # Costs as much as a deletion: a flood of cancellations asks the API server no more than a flood of jobs does.
+        await self._client.writes.acquire()
+        return outcome
+
+    def _calls(self, namespace: str) -> TenantCalls:
+        return TenantCalls(self._client, namespace, self._accounts.submit, self._refusals)
+
+
+def _first_names(name: str) -> dict[AnyResource, str]:
+    """The names that a job's object, or the first of its pods, would have."""
+    return {_JOBS: name, _PODS: f"{name}-0", _PYTORCH_JOBS: name}
+
+
+async def _delete_group(wanted: Cancellation, first: PartialObject, calls: TenantCalls) -> None:
+    """Deletes a group by its Workload, with which Kueue deletes the pods; where Kueue made none yet, pod by pod.
+
+    Kueue takes a group whose pods are gone before its Workload for one that succeeded.
+    """
+    group, uid = wanted.id.lower(), first.metadata.uid
+    workload = await calls.workload(group)
+    if workload is not None and uid in {owner.uid for owner in workload.metadata.owner_references or ()}:
+        await calls.delete_workload(workload)
+        return
+    for pod in await calls.labelled(_PODS, f"{POD_GROUP_NAME}={group}"):
+        if _is_of(wanted, pod) and pod.metadata.uid != uid:
+            await calls.delete(_PODS, pod)
+    await calls.delete(_PODS, first)  # whoever is killed before finds the group again by this one
+
+
+def _is_of(wanted: Cancellation, found: PartialObject) -> bool:
+    return found.metadata.annotation(SUBMISSION) == wanted.id
 
 
 def _making(order: JobOrder, name: str, terms: ManifestTerms, calls: TenantCalls) -> "_OrderUnderway":
@@ -129,8 +180,7 @@ class _OrderUnderway:
 
     async def exists_as_another_kind(self) -> bool:
         """Whether the submission id has become an object of another kind: it was made from another body then."""
-        names = {_JOBS: self._name, _PODS: f"{self._name}-0", _PYTORCH_JOBS: self._name}
-        for resource, name in names.items():
+        for resource, name in _first_names(self._name).items():
             if resource is self._resource:
                 continue
             found = await self._calls.glimpse(resource, name)
@@ -170,7 +220,7 @@ class _PodGroup(_OrderUnderway):
         while (first := await self._calls.create(self._resource, self._manifests[0])) is None:
             existing = await self._outcome_of_existing(f"{self._name}-0")
             # Once it saw all pods, Kueue made the group's Workload, of its name: no pod is made again then.
-            if existing is Creation.EXISTS and not await self._calls.has_workload(self._name):
+            if existing is Creation.EXISTS and await self._calls.workload(self._name) is None:
                 await self._complete()
             if existing is not None:
                 return existing

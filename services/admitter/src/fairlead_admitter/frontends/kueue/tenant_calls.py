@@ -127,19 +127,25 @@ class TenantCalls:
                     impersonate=self._user,
                 )
 
-    async def has_workload(self, name: str) -> bool:
-        """Whether there is such a Workload. Asked as ourselves: the account has no right to see Workloads."""
+    async def workload(self, name: str) -> PartialObject | None:
+        """The Workload of that name. Asked as ourselves: the account has no right to see Workloads."""
         async with self._telling("get", WORKLOADS.metadata()):
-            resource = await pick_version(self._client, WORKLOADS)
-            if resource is None:
-                raise FrontendDownError("the cluster serves no Workloads just now")
             try:
-                await self._client.get(resource.metadata(), name, self._namespace)
+                return await self._client.get(await self._workloads(), name, self._namespace)
             except NotFoundError as error:
                 if is_about(error, self._namespace, name):
-                    return False
+                    return None
                 raise FrontendDownError(f"the cluster serves no Workloads just now: {error}") from error
-        return True
+
+    async def delete_workload(self, item: PartialObject) -> None:
+        """Delete this very Workload, if it is still there."""
+        await self.delete(await self._workloads(), item)
+
+    async def _workloads(self) -> AnyResource:
+        resource = await pick_version(self._client, WORKLOADS)
+        if resource is None:
+            raise FrontendDownError("the cluster serves no Workloads just now")
+        return resource.metadata()
 
     @contextlib.asynccontextmanager
     async def _telling(self, verb: str, resource: AnyResource) -> AsyncIterator[None]:

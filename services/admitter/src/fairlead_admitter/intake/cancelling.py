@@ -1,0 +1,176 @@
+"""Cancelling a job that was submitted on NATS: what is asked of the frontend, and what its tenant hears.
+
+The stream has a cancellation behind its submission, but a submission that has to wait is tried again later, or by
+another replica. So nobody is told that a job is not known while a submission of that id stands before the cancellation
+in the stream: the cancellation waits until that one is settled. A job that is found is taken away at once, whatever
+else stands there: a copy that comes later finds its name taken.
+"""
+
+import enum
+from datetime import UTC, datetime
+
+import msgspec
+
+from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.intake.admission import SubmissionCheck
+from fairlead_admitter.intake.creation import Removal, RetryingCreator
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.report.replies import ReplyPublisher, Sender, SubmissionRefusal
+from fairlead_bus import Bus, Delivery, NotYetError
+from fairlead_bus.connection.jetstream import MSG_ID
+from fairlead_contracts import topology
+from fairlead_contracts.base.errors import shown
+from fairlead_contracts.base.instants import to_seconds
+from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_contracts.messages.submissions import (
+    AnyAnswer,
+    Cancellation,
+    Cancelling,
+    Ended,
+    Refused,
+    answer_id,
+    is_cancellation,
+)
+from fairlead_runtime.clock import wall_clock
+
+_LATER_SECONDS = 1.0
+_STATED_SECONDS = 60.0
+"""Age of a cancellation at which it waits no longer for frontend and facts to agree."""
+_MOST_READ = 64
+_MOST_BYTES = 64 * 1024
+"""The most that one look reads: a tenant with more before its cancellation waits until there is less."""
+
+
+class CancelVerdict(enum.Enum):
+    """The outcome of a cancellation, as its sender is told."""
+
+    CANCELLING = enum.auto()
+    """The job is being taken away, or is away and its end is told soon."""
+    CANCELLED = enum.auto()
+    """The sender was told before that it was cancelled."""
+    ENDED = enum.auto()
+    UNKNOWN = enum.auto()
+    FOREIGN = enum.auto()
+    UNSETTLED = enum.auto()
+    """Frontend and facts disagree: one of them is late."""
+
+
+_REASONS = {
+    CancelVerdict.UNSETTLED: "names a job that its cluster states, and its frontend does not know; cancel it again later",
+    CancelVerdict.ENDED: "names a job that has ended",
+    CancelVerdict.FOREIGN: "names a job that was not submitted on NATS under this id: cancel it where it was made",
+    CancelVerdict.UNKNOWN: "is not known: this tenant has no such job in this cluster",
+}
+
+
+def verdict(removal: Removal, stated: JobState | None, told: AnyAnswer | None) -> CancelVerdict:
+    """The verdict on a cancellation. Pure.
+
+    Args:
+        removal: what the frontend did.
+        stated: the job as its cluster states it.
+        told: the last answer to the submission.
+    """
+    if removal is not Removal.GONE:
+        return CancelVerdict.CANCELLING if removal is Removal.DONE else CancelVerdict.FOREIGN
+    if isinstance(told, Ended):
+        return CancelVerdict.CANCELLED if told.outcome is Outcome.CANCELLED else CancelVerdict.ENDED
+    if stated is not None:
+        if stated.phase is not Phase.ENDED:
+            return CancelVerdict.UNSETTLED
+        return CancelVerdict.CANCELLING if stated.outcome is Outcome.CANCELLED else CancelVerdict.ENDED
+    if told is not None and not isinstance(told, Refused):
+        return CancelVerdict.CANCELLING
+    return CancelVerdict.UNKNOWN
+
+
+class Canceller:
+    """Carries cancellations out.
+
+    Args:
+        bus: the connection.
+        facts: the cluster's facts.
+        admission: words refusals.
+        creator: has the frontend take jobs away.
+        replies: answers the senders.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        facts: ClusterFacts,
+        admission: SubmissionCheck,
+        creator: RetryingCreator,
+        replies: ReplyPublisher,
+    ) -> None:
+        self._bus = bus
+        self._facts = facts
+        self._admission = admission
+        self._creator = creator
+        self._replies = replies
+
+    async def carry_out(self, delivery: Delivery, wanted: Cancellation) -> SubmissionRefusal | None:
+        """Has the job taken away, and tells its sender, whose turn it is; else the refusal, which is not told yet.
+
+        Raises:
+            NotYetError: the frontend does not answer now, or an earlier submission of this id is not settled.
+        """
+        sender = _sender(wanted)
+        # Looked for first: what is settled by then has its job, if it gets one, before the frontend is asked.
+        waits = await self._stands_behind_its_submission(delivery, wanted)
+        stated = self._facts.submitted(*sender)
+        try:
+            # What has ended stands in Kubernetes still, and is not ours to delete.
+            over = stated is not None and stated.phase is Phase.ENDED
+            removal = Removal.GONE if over else await self._creator.cancel(wanted)
+        except FrontendRefusedError as error:
+            return self._admission.refused_by_frontend(wanted, error)
+        told = await self._replies.standing(sender)
+        match verdict(removal, self._facts.submitted(*sender), told):
+            case CancelVerdict.CANCELLING:
+                answer = Cancelling(
+                    id=wanted.id,
+                    tenant=wanted.tenant,
+                    cluster=self._facts.cluster,
+                    at=datetime.now(UTC),
+                    repeated=True if isinstance(told, Cancelling) else msgspec.UNSET,
+                )
+                await self._tell(delivery, answer)
+            case CancelVerdict.CANCELLED if told is not None:
+                await self._tell(delivery, msgspec.structs.replace(told, repeated=True))
+            case CancelVerdict.UNSETTLED if to_seconds(wall_clock() - delivery.at) < _STATED_SECONDS:
+                raise NotYetError("the job is gone, and its end is not stated yet", seconds=_LATER_SECONDS)
+            case found:
+                if waits:
+                    raise NotYetError("a submission of its id is not settled yet", seconds=_LATER_SECONDS)
+                return self._refusal(wanted, found)
+        return None
+
+    async def _tell(self, delivery: Delivery, answer: AnyAnswer) -> None:
+        await self._replies.tell(answer, msg_id=f"cancelled-{self._facts.cluster}-{delivery.stream_seq}")
+
+    async def _stands_behind_its_submission(self, delivery: Delivery, wanted: Cancellation) -> bool:
+        """Whether a submission of this id stands before the cancellation in the stream, as far as can be told."""
+        read = await self._bus.jetstream.next_several(
+            topology.SUBMIT, delivery.subject, 1, _MOST_READ, most_bytes=_MOST_BYTES
+        )
+        before = [one for one in read if one.seq < delivery.stream_seq]
+        if before and len(before) == len(read):
+            return True  # more than one look reads
+        return any(
+            answer_id(one.payload, one.headers.get(MSG_ID), one.seq) == wanted.id
+            and not is_cancellation(one.payload)
+            for one in before
+        )
+
+    def _refusal(self, wanted: Cancellation, found: CancelVerdict) -> SubmissionRefusal:
+        named = self._facts.named(*_sender(wanted))
+        foreign = named is not None and named.submission is None
+        kind = CancelVerdict.FOREIGN if found is CancelVerdict.UNKNOWN and foreign else found
+        return SubmissionRefusal(
+            sender=_sender(wanted), field="id", value=shown(wanted.id), reason=_REASONS[kind], label="cancel"
+        )
+
+
+def _sender(wanted: Cancellation) -> Sender:
+    return Sender(wanted.tenant, wanted.id)

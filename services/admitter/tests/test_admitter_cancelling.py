@@ -1,0 +1,233 @@
+"""Cancellations on a real nats-server: a job is taken back by its own tenant alone, and never runs on unnoticed."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_admitter.intake.cancelling import CancelVerdict, verdict
+from fairlead_admitter.intake.creation import Removal
+from fairlead_bus import Asked, Bus
+from fairlead_bus.server.provision import provision
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Cancelling, Ended, Refused, Started
+from fairlead_testkit import NatsServer, ServiceProcess, eventually
+from fairlead_testkit.by_hand.bus_harness import sample
+from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
+from fairlead_testkit.by_hand.people import cancel, submit
+from fairlead_testkit.inputs.builders import a_body, a_job
+from fairlead_testkit.inputs.examples import example
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+
+ACCEPTED, STARTED, REFUSED = example(Accepted), example(Started), example(Refused)
+CANCELLING = example(Cancelling)
+CANCELLED, SUCCEEDED = (
+    msgspec.structs.replace(example(Ended), outcome=one) for one in (Outcome.CANCELLED, Outcome.SUCCEEDED)
+)
+RUNS = a_job(phase=Phase.RUNNING)
+WAS_CANCELLED, HAS_SUCCEEDED = (
+    a_job(phase=Phase.ENDED, outcome=one) for one in (Outcome.CANCELLED, Outcome.SUCCEEDED)
+)
+
+
+@pytest.mark.parametrize(
+    ("removal", "stated", "answer", "expected"),
+    [
+        (Removal.DONE, RUNS, STARTED, CancelVerdict.CANCELLING),
+        (Removal.DONE, None, None, CancelVerdict.CANCELLING),
+        (
+            Removal.DONE,
+            RUNS,
+            CANCELLED,
+            CancelVerdict.CANCELLING,
+        ),  # what came back all the same is taken away again
+        (Removal.FOREIGN, None, None, CancelVerdict.FOREIGN),
+        (Removal.GONE, RUNS, STARTED, CancelVerdict.UNSETTLED),
+        (Removal.GONE, RUNS, CANCELLED, CancelVerdict.CANCELLED),
+        (Removal.GONE, None, CANCELLED, CancelVerdict.CANCELLED),
+        (Removal.GONE, None, SUCCEEDED, CancelVerdict.ENDED),
+        (Removal.GONE, HAS_SUCCEEDED, STARTED, CancelVerdict.ENDED),
+        (Removal.GONE, WAS_CANCELLED, CANCELLING, CancelVerdict.CANCELLING),
+        (Removal.GONE, WAS_CANCELLED, ACCEPTED, CancelVerdict.CANCELLING),  # who was to say so died
+        (Removal.GONE, None, ACCEPTED, CancelVerdict.CANCELLING),
+        (Removal.GONE, None, REFUSED, CancelVerdict.UNKNOWN),
+        (Removal.GONE, None, None, CancelVerdict.UNKNOWN),
+    ],
+)
+def test_a_verdict_goes_by_the_frontend_then_by_what_was_told_then_by_what_is_stated(
+    removal: Removal, stated: JobState | None, answer: AnyAnswer | None, expected: CancelVerdict
+) -> None:
+    assert verdict(removal, stated, answer) is expected
+
+
+async def until(answers: list[AnyAnswer], job: str, *kinds: type[AnyAnswer]) -> list[AnyAnswer]:
+    """The answers about one job, once these kinds were heard."""
+
+    def heard() -> list[AnyAnswer]:
+        return [answer for answer in answers if answer.id == job]
+
+    await eventually(lambda: [type(one) for one in heard()] == list(kinds), what=f"{job} hears {kinds}")
+    return heard()
+
+
+async def settled(bus: Bus) -> None:
+    """Return once nothing is left in the intake's stream."""
+    info = f"CONSUMER.INFO.{topology.SUBMIT}.{topology.submit_durable(CLUSTER)}"
+
+    async def none_left() -> bool:
+        found = msgspec.json.decode(await bus.jetstream.call(info))
+        return (found["num_pending"], found["num_ack_pending"]) == (0, 0)
+
+    await eventually(none_left, 60, what="all is settled")
+
+
+async def test_a_job_that_waits_or_runs_is_taken_back_and_stays_so(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter() as admitter:
+        steps: dict[str, list[type[AnyAnswer]]] = {"waits": [Accepted], "runs": [Accepted, Started]}
+        for job, before in steps.items():
+            await submit(bus, a_body(id=job))
+            await until(answers, job, Accepted)
+            if Started in before:
+                await cluster.start(f"team-a/{job}")
+            await until(answers, job, *before)
+            await cancel(bus, job)
+            heard = [*before, Cancelling, Ended]
+            *_, ended = await until(answers, job, *heard)
+            assert isinstance(ended, Ended)
+            assert (ended.outcome, ended.repeated) == (Outcome.CANCELLED, msgspec.UNSET)
+            # Neither another cancellation nor another copy changes anything: both are answered with the last word.
+            await cancel(bus, job)
+            await until(answers, job, *heard, Ended)
+            await submit(bus, a_body(id=job))
+            *_, again, copy = await until(answers, job, *heard, Ended, Ended)
+            assert again == copy == msgspec.structs.replace(ended, repeated=True)
+            assert cluster.jobs[f"team-a/{job}"].phase is Phase.ENDED
+        assert cluster.deletions == ["team-a/waits", "team-a/runs"]
+        await settled(bus)
+        assert sample(admitter, "submissions_total", outcome="cancelled") == 4
+
+
+async def test_what_is_not_the_tenants_to_cancel_is_refused(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    await cluster.put("by-hand")
+    async with run_admitter() as admitter:
+        for job in ("anothers", "over"):
+            await submit(bus, a_body(id=job))
+            await until(answers, job, Accepted)
+        await cluster.start("team-a/over")
+        await cluster.end("team-a/over")
+        await until(answers, "over", Accepted, Started, Ended)
+        await cancel(bus, "anothers", tenant="team-b")
+        for job in ("unheard-of", "by-hand", "over"):
+            await cancel(bus, job)
+        await submit(bus, b'{"id": "with-demand", "cancel": true, "demand": {"cpu": 1}}')
+        await submit(bus, b'{"id": "odd", "cancel": 1}')
+        await submit(bus, b'{"cancel": true}', msg_id="nameless")
+
+        def refused() -> list[Refused]:
+            return [one for one in answers if isinstance(one, Refused)]
+
+        await eventually(lambda: len(refused()) == 7, what="seven refusals")
+        reasons = {(one.tenant, one.id): (one.field, one.reason.partition(":")[0]) for one in refused()}
+        assert reasons == {
+            ("team-b", "anothers"): ("id", "is not known"),
+            ("team-a", "unheard-of"): ("id", "is not known"),
+            ("team-a", "by-hand"): ("id", "names a job that was not submitted on NATS under this id"),
+            ("team-a", "over"): ("id", "names a job that has ended"),
+            ("team-a", "with-demand"): ("demand", "says something of a new job"),
+            ("team-a", "odd"): ("cancel", "must be true or false"),
+            ("team-a", "nameless"): ("id", "is missing"),
+        }
+        phases = {name: job.phase for name, job in cluster.jobs.items()}
+        assert phases == {
+            "team-a/by-hand": Phase.WAITING,
+            "team-a/anothers": Phase.WAITING,
+            "team-a/over": Phase.ENDED,
+        }
+        assert sample(admitter, "submissions_refused_total", reason="cancel") == 4
+
+
+async def give_back_after(bus: Bus, seconds: float) -> None:
+    """Has what a killed admitter had in hand come again after this time, instead of ten seconds."""
+    plan = topology.topology([CLUSTER])
+    durables = [msgspec.structs.replace(spec, ack_wait_seconds=seconds) for spec in plan.durables]
+    await provision(bus, msgspec.structs.replace(plan, durables=durables))
+
+
+async def take_in_hand(bus: Bus) -> None:
+    """Takes the next submission from the intake's durable, as an admitter does that dies over it."""
+    taken = asyncio.Event()
+
+    async def take(_: Asked) -> None:
+        taken.set()
+
+    stop = await bus.subscribe_core("taken", take)
+    durable = topology.submit_durable(CLUSTER)
+    await bus.connection.send(
+        f"$JS.API.CONSUMER.MSG.NEXT.{topology.SUBMIT}.{durable}", b'{"batch": 1}', reply="taken"
+    )
+    async with asyncio.timeout(10):
+        await taken.wait()
+    await stop()
+
+
+async def test_a_cancellation_waits_for_its_submission_that_a_dead_admitter_had_in_hand(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    await give_back_after(bus, 2.0)
+    await submit(bus, a_body(id="x"))
+    await take_in_hand(bus)
+    await cancel(bus, "x")
+    async with run_admitter():
+        await eventually(lambda: cluster.deletions, 30, what="the frontend was asked to cancel")
+        assert not cluster.jobs, "the cancellation comes first"
+        await settled(bus)
+        await until(answers, "x", Accepted, Cancelling, Ended)
+    assert cluster.jobs["team-a/x"].outcome is Outcome.CANCELLED
+
+
+async def test_cancelled_in_the_same_moment_no_job_goes_on(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    names = [f"x{number}" for number in range(100)]
+    async with run_admitter():
+        for name in names:
+            await asyncio.gather(submit(bus, a_body(id=name)), cancel(bus, name))
+        await settled(bus)
+        await eventually(lambda: len({one.id for one in answers if isinstance(one, Ended)}) == len(names), 60)
+    assert {job.phase for job in cluster.jobs.values()} == {Phase.ENDED}
+    assert len(cluster.jobs) == len(names)
+
+
+async def test_killed_between_deletion_and_answer_the_next_admitter_says_so(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], nats_server: NatsServer, tmp_path: Path
+) -> None:
+    await give_back_after(bus, 2.0)
+    given = {"cluster": CLUSTER, "nats_url": nats_server.url, "frontend_timeout_seconds": 30}
+    given["stale_after_seconds"] = 120  # nobody decides here
+    with ServiceProcess("admitter", tmp_path, given, name="first") as first:
+        await first.ready()
+        await submit(bus, a_body(id="x"))
+        await until(answers, "x", Accepted)
+        cluster.hold_replies.clear()
+        await cancel(bus, "x")
+        event = subjects.event("team-a", CLUSTER, "x")
+        await eventually(lambda: bus.last(topology.EVENT, event), what="its end is an event")
+        assert [type(answer) for answer in answers] == [Accepted]
+        first.kill()
+    cluster.hold_replies.set()
+    with ServiceProcess("admitter", tmp_path, given, name="second") as second:
+        await second.ready()
+        await settled(bus)
+        await eventually(lambda: any(isinstance(one, Ended) for one in answers), 30, what="its end is told")
+        assert await second.stop() == 0
+    assert [answer for answer in answers if isinstance(answer, Refused)] == []
+    ended = [answer for answer in answers if isinstance(answer, Ended)]
+    assert {answer.outcome for answer in ended} == {Outcome.CANCELLED}
