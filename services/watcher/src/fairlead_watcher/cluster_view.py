@@ -8,6 +8,8 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from fairlead_bus.facts.announcer import Statements
 from fairlead_bus.facts.event_diff import LastEviction
 from fairlead_contracts import subjects
@@ -221,11 +223,18 @@ class ClusterView:
             return
         translation = translate(self._cluster, facts, self._noting, now)
         self._note_lookups(key, self._noting.take())
-        self._state(subject, translation.job)
+        self._state(subject, self._as_submitted(subject, translation.job))
         due = translation.due if goes is None else goes
         if due is not None and self._due_at.get(key) != due:
             self._due_at[key] = due
             heapq.heappush(self._due, (due, key))
+
+    def _as_submitted(self, subject: str, job: JobState) -> JobState:
+        """The job with its submission, also where only its pods named that, and are gone before it."""
+        before = self._stated.get(subject)
+        if job.submission is not None or not isinstance(before, JobState) or before.uid != job.uid:
+            return job
+        return msgspec.structs.replace(job, submission=before.submission)
 
     def _note_lookups(self, key: Key, looks: frozenset[Dependency]) -> None:
         before = self._looked_up.get(key, frozenset())
