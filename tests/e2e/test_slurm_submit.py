@@ -12,8 +12,8 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.state import Outcome
-from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
-from fairlead_testkit.by_hand.people import hear_answers, submit
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Cancelling, Ended, Refused, Started
+from fairlead_testkit.by_hand.people import cancel, hear_answers, submit
 from fairlead_testkit.fleets.fleet import submit_all
 from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy
 from fairlead_testkit.fleets.slurm_submitting import losing_the_first_answer, submitting_helper
@@ -71,6 +71,7 @@ async def test_a_submission_is_one_job_of_its_tenants_user(slurm_lab: SlurmLab, 
                 heard = TenantAnswers()
                 await heard.listen(bus, "vision")
                 await _killed_between_creation_and_answer(fleet, bus, heard, lost)
+                await _cancelled(fleet, bus, heard)
                 await _refused(bus, heard)
                 await _by_the_command(fleet, slurm_lab)
 
@@ -102,6 +103,23 @@ async def _killed_between_creation_and_answer(
     await heard.more_of("once", than=told)
     made = lab.run("scontrol", "-o", "show", "job").splitlines()
     assert len([line for line in made if "Comment=fairlead=once " in line]) == 1
+
+
+async def _cancelled(fleet: SlurmFleet, bus: Bus, heard: TenantAnswers) -> None:
+    """One that runs is stopped in Slurm, at once where it was asked for in the same moment; it is not made again."""
+    body = a_body("back", template={"command": ["sleep", "600"]})
+    await submit_all(bus, "vision", [body], cluster=CLUSTER)
+    await cancel(bus, "back", tenant="vision", cluster=CLUSTER)
+    answers = await heard.of("back", Ended)
+    ended = answers[-1]
+    assert isinstance(ended, Ended)
+    assert ended.outcome is Outcome.CANCELLED
+    assert {type(answer) for answer in answers} - {Started} == {Accepted, Cancelling, Ended}
+    await submit(bus, msgspec.json.encode(body), tenant="vision", cluster=CLUSTER, msg_id="back again")
+    await heard.more_of("back", than=len(answers))
+    made = fleet.lab.run("scontrol", "-o", "show", "job").splitlines()
+    states = [line.split("JobState=")[1].split()[0] for line in made if "JobName=back " in line]
+    assert states == ["CANCELLED"]
 
 
 async def _refused(bus: Bus, heard: TenantAnswers) -> None:

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from fairlead_bus.facts.announcer import Statements
+from fairlead_contracts.frontend.verbs import DeleteJob, VerbOutcome
 from fairlead_runtime.metrics import Metrics
 from fairlead_slurm import Reading
 from fairlead_slurm.errors import RetryableSlurmError, SlurmUnreachableError, UnreadableError
@@ -18,7 +19,7 @@ from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import StatedView
-from fairlead_slurm_bridge.store import SubmissionStore
+from fairlead_slurm_bridge.store import SubmissionStore, SubmittedJob
 from fairlead_testkit.inputs.slurm_builders import GPU, a_node, a_partition, a_slurm_job, some_settings
 from fairlead_testkit.timing.in_hand import beside
 
@@ -119,6 +120,38 @@ async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: Submissio
             await slurmctld.read.wait()
     # The first reading shows a job that was not known, so that another one follows it soon.
     assert 3 <= slurmctld.readings <= 4
+
+
+class Cancellable(Slurmctld):
+    """A slurmctld with jobs of submissions and others, which notes what is cancelled."""
+
+    cancelled: Sequence[str] = ()
+
+    async def jobs(self) -> Reading:
+        reading = await super().jobs()
+        made = [
+            a_slurm_job("11", comment="fairlead=known digest=00"),
+            a_slurm_job("12", comment="fairlead=lost digest=00"),
+        ]
+        return Reading(jobs=[*reading.jobs, *made, a_slurm_job("13")], unreadable=0)
+
+    async def cancel(self, jobs: Sequence[str]) -> dict[str, str]:
+        self.cancelled = jobs
+        return {}
+
+
+async def test_a_job_is_cancelled_by_its_submission_and_nobody_elses_is(store: SubmissionStore) -> None:
+    slurmctld = Cancellable()
+    for submission, number in {"known": "11", "fresh": "14", "reused": "13", "in-doubt": ""}.items():
+        store.note_asked("vision", submission, SubmittedJob(digest="00", job=number, queue="gpu", at=0.0))
+    names = ("known", "lost", "fresh", "reused", "in-doubt", "nobodys", "13")
+    wanted = [DeleteJob(scope="vision", id=name, submission=name) for name in names]
+    wanted.append(DeleteJob(scope="speech", id="known", submission="known"))
+    async with reading(slurmctld, store) as bridge:
+        await slurmctld.quiet.wait()
+        replies = [reply.verdict for reply in await bridge.delete(wanted)]
+    assert slurmctld.cancelled == ["11", "12", "14"]
+    assert replies == [VerbOutcome.DONE] * 3 + [VerbOutcome.GONE] * 5
 
 
 async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when_it_is_back(

@@ -169,28 +169,36 @@ class Bridge:
         return answered
 
     async def delete(self, jobs: Sequence[DeleteJob]) -> list[DeleteReply]:
-        """Cancel the jobs that are still those of their uids; the others are gone already.
+        """Cancel the jobs that are still those of their uids or submissions; the others are gone already.
 
         Raises:
             Rejected: slurmctld does not answer.
         """
         async with self._turn:
-            there = {
-                job.id
-                for job in jobs
-                if (uid := self._view.uid_of(job.id)) is not None and job.uid in (None, uid)
-            }
+            there = [self._number_of(job) for job in jobs]
             try:
-                refused = await self._controller.cancel(sorted(there))
+                refused = await self._controller.cancel(sorted({one for one in there if one}))
             except RetryableSlurmError as error:
                 raise Rejected(UNAVAILABLE, str(error)) from error
         self._wake.set()
         return [
-            _deletion(refused.get(job.id)) if job.id in there else DeleteReply(verdict=VerbOutcome.GONE)
-            for job in jobs
+            _deletion(refused.get(number)) if number else DeleteReply(verdict=VerbOutcome.GONE)
+            for number in there
         ]
 
     # --- how
+
+    def _number_of(self, wanted: DeleteJob) -> str | None:
+        """The number of the job that is to go; None where there is none."""
+        if wanted.submission is None:
+            uid = self._view.uid_of(wanted.id)
+            return wanted.id if uid is not None and wanted.uid in (None, uid) else None
+        read = self._view.jobs_of(wanted.scope, wanted.submission)
+        asked = self._store.asked(wanted.scope, wanted.submission)
+        # Not read: made since the last reading. Read as another's: the number was given again.
+        if asked is not None and asked.job and (asked.job in read or self._view.uid_of(asked.job) is None):
+            return asked.job
+        return next(iter(read), None)
 
     def _judged(self, wanted: SetLevel) -> LevelReply | None:
         """The answer to a level that is not written; None where it is to be written."""

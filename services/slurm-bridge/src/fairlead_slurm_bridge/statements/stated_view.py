@@ -104,6 +104,8 @@ class StatedView:
         self._jobs: dict[str, tuple[SlurmJob, JobState]] = {}
         """Jobs by id, as read and as translated before any trade of submit times; with tasks in the window of an
         array."""
+        self._made: dict[tuple[str, str], list[str]] | None = None
+        """Ids of the jobs that name a submission, by scope and submission; None since the last reading."""
         self._written: dict[str, tuple[str, int]] = {}
         """The uid and the level of each job that was given one last, by id: a job that runs keeps its SiteFactor, for when
         it is requeued."""
@@ -257,6 +259,15 @@ class StatedView:
         found = self._jobs.get(job)
         return None if found is None else found[1].uid
 
+    def jobs_of(self, scope: str, submission: str) -> list[str]:
+        """The ids of the jobs that say that they were made of this submission: anybody can say so of a job of his own."""
+        if self._made is None:
+            self._made = {}
+            for _, state in self._jobs.values():
+                if state.submission is not None:
+                    self._made.setdefault((state.scope, state.submission), []).append(state.id)
+        return self._made.get((scope, submission), [])
+
     # --- how
 
     def _known(self) -> SlurmContext:
@@ -272,6 +283,7 @@ class StatedView:
             qos_classes=self._qos_classes,
         )
         window = [job for rest in found.rests for job in rest.window]
+        self._made = None
         self._jobs = {job.id: self._translated(job, facts) for job in (*found.alone, *window)}
         self._rests = {rest.first.array: self._translated_rest(rest, facts) for rest in found.rests}
         self._written = {job: known for job, known in self._written.items() if job in self._jobs}
