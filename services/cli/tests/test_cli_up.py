@@ -164,6 +164,33 @@ def test_many_jobs_come_from_standard_input_and_refusals_name_field_value_and_re
     assert "-1" in bad.stdout
 
 
+def test_jobs_are_taken_back_whether_they_run_or_wait(instance: Instance) -> None:
+    lines = "\n".join(
+        json.dumps({"id": job, "tenant": "team-c", "demand": {"nvidia.com/gpu": 32}, "run_seconds": 900})
+        for job in ("back-1", "back-2")
+    )
+    sent = instance.ask("submit", "-", "--no-follow", text=lines)
+    assert "2 of 2 published" in sent.stderr
+    words = ("--tenant", "team-c", "--cluster", "sim")
+    ended = instance.ask("cancel", "back-1", "back-2", *words)
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(ended.stdout.splitlines()) == [
+        f"team-c/back-{number}: is being cancelled" for number in (1, 2)
+    ]
+    assert "back-" not in instance.ask("queue", "--tenant", "team-c").stdout
+    again = instance.ask("cancel", "back-1", *words, "-o", "json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["outcome"] == "cancelled"
+    anothers = instance.ask("cancel", "back-1", "--tenant", "team-b", "--cluster", "sim")
+    assert anothers.returncode == 1
+    assert (
+        "team-b/back-1: refused, id: is not known: this tenant has no such job in this cluster"
+        in anothers.stdout
+    )
+    nowhere = instance.ask("cancel", "back-1", "--tenant", "team-c", "--cluster", "nowhere")
+    assert (nowhere.returncode, "no cluster 'nowhere'" in nowhere.stderr) == (1, True)
+
+
 def test_an_unknown_cluster_is_said_at_once(instance: Instance) -> None:
     ended = instance.ask("submit", "--tenant", "team-a", "--cpu", "1", "--cluster", "nowhere")
     assert ended.returncode == 1

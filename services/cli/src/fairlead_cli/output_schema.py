@@ -21,7 +21,7 @@ from fairlead_cli.published import Schema, schema_of
 from fairlead_cli.slurm.examining import SlurmReport
 from fairlead_cli.slurm.validating import BatchVerdict
 from fairlead_contracts.messages.questions import ExplainReply, QueueReply, TenantsReply
-from fairlead_contracts.messages.submissions import Accepted, Ended, Refused, Started
+from fairlead_contracts.messages.submissions import Accepted, Cancelling, Ended, Refused, Started
 
 ANSWERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "queue": (QueueReply,),
@@ -31,6 +31,7 @@ ANSWERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "doctor": (DoctorReport,),
     "policy history": (Revision, OperatorWord),
     "approve": (ClassGranted,),
+    "cancel": (Cancelling, Refused, Ended),
     "nats check": (NatsChecked,),
     "nats provision": (NatsProvisioned,),
     "pause": (ControlSaid,),
@@ -42,7 +43,7 @@ ANSWERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "resume": (ControlSaid,),
     "slurm check": (SlurmReport,),
     "slurm validate": (BatchVerdict,),
-    "submit": (Accepted, Refused, Started, Ended),
+    "submit": (Accepted, Refused, Started, Cancelling, Ended),
 }
 """Kinds of answer that each command prints; of several kinds, one a line or document."""
 

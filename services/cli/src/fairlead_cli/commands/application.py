@@ -26,6 +26,7 @@ _GROUPS: dict[Group, dict[str, str]] = {
     RUN: {"demo": "instances", "up": "instances", "feed": "instances", "watchdog": "clusters"},
     USE: {
         "submit": "submitting",
+        "cancel": "submitting",
         "queue": "asking",
         "tenants": "asking",
         "explain": "asking",

@@ -1,4 +1,4 @@
-"""`fairlead submit`."""
+"""`fairlead submit`, `cancel`: jobs go in, and are taken back."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 
 from fairlead_cli.client.submitting.flags import NOTHING_SAID, JobFlags
-from fairlead_cli.options import HERE, Output, Reach
+from fairlead_cli.options import HERE, OfTenant, Output, Reach
 
 _FLAG_OF = {"job_class": "class"}
 _OTHERS = ("no-follow", "quiet", "output", "nats")
@@ -59,3 +59,37 @@ def submit(
 
     drafts = gather(file, job)
     return run(submit_all(reach.nats, drafts, follow=follow, quiet=quiet, form=output))
+
+
+def cancel(
+    job: str,
+    /,
+    *more: str,
+    cluster: str,
+    tenant: OfTenant = None,
+    output: Output = "table",
+    reach: Reach = HERE,
+) -> int:
+    """Take jobs back that were submitted: one that waits leaves the queue, one that runs is stopped.
+
+    Parameters
+    ----------
+    job:
+        Id under which it was submitted.
+    more:
+        Ids of more jobs of the tenant in that cluster.
+    cluster:
+        Cluster that has the job: its answer `accepted` names it.
+    tenant:
+        Tenant of the job.
+    output:
+        A line in words (wide: the same); json: the answers as JSON lines; yaml: as documents; name: `<tenant>/<id>` of each
+        job that is being cancelled.
+    """
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.client.submitting.cancelling import cancel_all
+    from fairlead_cli.client.submitting.reading import Defaults, draft
+
+    whose = Defaults(cluster=cluster, tenant=tenant)
+    drafts = [draft({"id": name, "cancel": True}, whose) for name in (job, *more)]
+    return run(cancel_all(reach.nats, drafts, form=output))

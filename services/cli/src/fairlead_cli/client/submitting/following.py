@@ -4,7 +4,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
+from fairlead_contracts.messages.submissions import (
+    Accepted,
+    AnyAnswer,
+    Cancelling,
+    Ended,
+    Refused,
+    Started,
+)
 
 type SubmissionName = tuple[str, str]
 """Tenant and submission id."""
@@ -62,7 +69,7 @@ class Following:
         self._unanswered = set(self._names)
         self._known: set[SubmissionName] = set()
         self._seen: dict[type[object], set[SubmissionName]] = {
-            kind: set() for kind in (Accepted, Refused, Started, Ended)
+            kind: set() for kind in (Accepted, Refused, Started, Cancelling, Ended)
         }
         self._succeeded: set[SubmissionName] = set()
 
@@ -157,5 +164,7 @@ def answer_line(answer: AnyAnswer) -> str:
             return f"{who}: refused, {answer.field}: {answer.reason}{found}"
         case Started():
             return f"{who}: started after waiting {answer.waited_seconds:.1f} s"
+        case Cancelling():
+            return f"{who}: is being cancelled"
         case Ended():
             return f"{who}: {answer.outcome.value} after running {answer.ran_seconds:.1f} s"

@@ -22,12 +22,12 @@ from fairlead_cli.printing import print_stream
 from fairlead_cli.signals import happens
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Cancelling, Ended, Refused
 
 if TYPE_CHECKING:
     from fairlead_contracts.policyfile.document import PolicyDocument
 
-_SOON_SECONDS = 5.0
+SOON_SECONDS = 5.0
 """Seconds for which whoever does not follow jobs hears whether they are taken up: a refusal mostly comes
 within a tenth of it."""
 
@@ -115,12 +115,12 @@ async def submit_all(
             isinstance(answer, Ended) and answer.outcome != "succeeded"
         )
         if not quiet or went_wrong:
-            _print_answer(answer, form)
+            print_answer(answer, form)
 
     session = Session([pack(draft) for draft in drafts], tell=tell)
     async with connected(nats) as bus:
         if not follow:
-            sent = await session.publish_and_listen(bus, _SOON_SECONDS)
+            sent = await session.publish_and_listen(bus, SOON_SECONDS)
             meant = await who_is_meant(bus, session.strangers)
             return _told_unfollowed(session, sent, form, quiet=quiet, meant=meant)
         try:
@@ -178,12 +178,13 @@ def _published_in_words(following: Following, *, stored: int, of: int) -> str:
     )
 
 
-def _print_answer(answer: AnyAnswer, form: Format) -> None:
+def print_answer(answer: AnyAnswer, form: Format) -> None:
+    """Print an answer in this form."""
     match form:
         case "json" | "yaml":
             print_stream([msgspec.json.decode(to_json(answer))], form)
         case "name":
-            if isinstance(answer, Accepted):
+            if isinstance(answer, Accepted | Cancelling):
                 write_line(f"{answer.tenant}/{answer.id}")
         case _:
             write_line(answer_line(answer))
