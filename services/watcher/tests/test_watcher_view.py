@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.cards import Allocation, CardState
+from fairlead_contracts.frontend.marks import SUBMISSION
 from fairlead_contracts.messages.state import (
     ClassState,
     JobState,
@@ -340,6 +341,24 @@ def test_a_change_translates_only_what_looked_it_up() -> None:
     assert len(jobs) == 10
     assert {job.phase for job in jobs} == {Phase.HELD}
     assert len(changed) == 11, "and the queue itself"
+
+
+def test_a_job_whose_pods_are_gone_before_it_keeps_its_submission() -> None:
+    world = a_busy_cluster(1)
+    [(key, facts)] = world.workloads.items()
+    assert isinstance(facts, WorkloadFacts)
+    pod = Key(key.namespace, "p-0")
+    view = world.view()
+    view.workload(key, msgspec.structs.replace(facts, owners=[Owner("Pod", pod.name, "p")]))
+    words = MetadataWords(annotations={SUBMISSION: "train-1"})
+    view.owner("Pod", pod, OwnerFacts(uid="p", words=words))
+    view.settle(T0)
+    view.owner("Pod", pod, None)
+    view.settle(T0)
+    assert [job.submission for job in view.jobs()] == ["train-1"]
+    view.workload(key, msgspec.structs.replace(facts, uid="another"))
+    view.settle(T0)
+    assert [job.submission for job in view.jobs()] == [None]
 
 
 def test_what_stands_beside_the_jobs_is_stated_and_goes() -> None:
