@@ -6,11 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_admitter.intake.cancelling import CancelVerdict, verdict
+from fairlead_admitter.intake.cancelling import CancelVerdict, is_over, verdict
 from fairlead_admitter.intake.creation import Removal
 from fairlead_bus import Asked, Bus
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Cancelling, Ended, Refused, Started
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
@@ -62,6 +63,26 @@ def test_a_verdict_goes_by_the_frontend_then_by_what_was_told_then_by_what_is_st
     removal: Removal, stated: JobState | None, answer: AnyAnswer | None, expected: CancelVerdict
 ) -> None:
     assert verdict(removal, stated, answer) is expected
+
+
+@pytest.mark.parametrize(
+    ("stated", "answer", "waits", "expected"),
+    [
+        (RUNS, None, False, False),
+        (RUNS, SUCCEEDED, False, False),  # it was queued again
+        (HAS_SUCCEEDED, STARTED, False, True),
+        (None, SUCCEEDED, False, True),  # stated no more; its object stands in Kubernetes still
+        (None, None, False, True),  # nor is its end remembered
+        (None, REFUSED, False, True),
+        (None, None, True, False),  # a dead admitter may have made it
+        (None, ACCEPTED, False, False),  # not stated yet
+        (None, CANCELLED, False, False),  # whoever made it again all the same meant no good
+    ],
+)
+def test_what_nobody_speaks_of_any_more_ended_long_ago(
+    stated: JobState | None, answer: AnyAnswer | None, *, waits: bool, expected: bool
+) -> None:
+    assert is_over(stated, answer, waits=waits) is expected
 
 
 async def until(answers: list[AnyAnswer], job: str, *kinds: type[AnyAnswer]) -> list[AnyAnswer]:
@@ -152,6 +173,22 @@ async def test_what_is_not_the_tenants_to_cancel_is_refused(
             "team-a/over": Phase.ENDED,
         }
         assert sample(admitter, "submissions_refused_total", reason="cancel") == 4
+
+
+async def test_what_another_cluster_said_of_the_id_counts_for_nothing(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    for job, said in (("x", ACCEPTED), ("y", CANCELLED)):
+        elsewhere = msgspec.structs.replace(said, id=job, tenant="team-a", cluster="elsewhere")
+        await bus.publish(subjects.answer("team-a", job), to_json(elsewhere))
+    async with run_admitter():
+        await cancel(bus, "x")
+        *_, refused = await until(answers, "x", Accepted, Refused)
+        assert isinstance(refused, Refused)
+        assert refused.reason.startswith("is not known")
+        await submit(bus, a_body(id="y"))
+        await until(answers, "y", Ended, Accepted)
+    assert cluster.creations == ["team-a/y"]
 
 
 async def give_back_after(bus: Bus, seconds: float) -> None:

@@ -99,7 +99,7 @@ class SimCluster:
 
     def delete(self, wanted: DeleteJob, now: Micros) -> bool:
         """Take a job away: a waiting one leaves its queue, a running one is cancelled. False where none lives."""
-        job = self.jobs.get(JobName(wanted.scope, wanted.id))
+        job = self.jobs.get(JobName(wanted.scope, wanted.submission or wanted.id))
         if job is None or job.phase is Phase.ENDED or wanted.uid not in (None, job.uid):
             return False
         self._end(job, now, Outcome.CANCELLED)

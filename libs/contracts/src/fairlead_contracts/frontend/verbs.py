@@ -106,7 +106,8 @@ class DeleteJob(msgspec.Struct, frozen=True, kw_only=True):
     uid: str | None = None
     """The job's uid; None takes whichever job has the name now."""
     submission: str | None = None
-    """Submission that the job was made of, where it is named by that: the frontend knows the name that the job has there."""
+    """Submission that the job was made of, where it is named by that, and `id` is empty: the frontend knows the name that
+    the job has there."""
 
 
 class DeleteReply(msgspec.Struct, frozen=True, kw_only=True):

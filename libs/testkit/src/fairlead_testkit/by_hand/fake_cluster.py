@@ -205,7 +205,9 @@ class FakeCluster:
         return to_packed(DeleteReplies(replies=replies))
 
     async def _deleted(self, order: DeleteJob) -> DeleteReply:
-        uid = f"{order.scope}/{order.id}"
+        if order.submission and order.id:
+            raise ValueError("a frontend of an older release would take whichever job has that name")
+        uid = f"{order.scope}/{order.submission or order.id}"
         self.deletions.append(uid)
         self.changed.set()
         job = self.jobs.get(uid)

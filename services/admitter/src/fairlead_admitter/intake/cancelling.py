@@ -84,6 +84,24 @@ def verdict(removal: Removal, stated: JobState | None, told: AnyAnswer | None) -
     return CancelVerdict.UNKNOWN
 
 
+def is_over(stated: JobState | None, told: AnyAnswer | None, *, waits: bool) -> bool:
+    """Whether the job of a submission ended before, whatever its frontend still has of it. Pure.
+
+    Ended jobs are stated for minutes, and answers stand for an hour; a live job is stated, or was accepted just now, or its
+    submission is not settled yet. So what nobody speaks of any more ended long ago.
+
+    Args:
+        stated: the job as its cluster states it.
+        told: the last answer of this cluster.
+        waits: whether a submission of the id is not settled yet.
+    """
+    if stated is not None:
+        return stated.phase is Phase.ENDED
+    if isinstance(told, Ended):
+        return told.outcome is not Outcome.CANCELLED
+    return not waits and (told is None or isinstance(told, Refused))
+
+
 class Canceller:
     """Carries cancellations out.
 
@@ -118,14 +136,14 @@ class Canceller:
         sender = _sender(wanted)
         # Looked for first: what is settled by then has its job, if it gets one, before the frontend is asked.
         waits = await self._stands_behind_its_submission(delivery, wanted)
-        stated = self._facts.submitted(*sender)
+        stated, told = self._facts.submitted(*sender), await self._told(sender)
         try:
             # What has ended stands in Kubernetes still, and is not ours to delete.
-            over = stated is not None and stated.phase is Phase.ENDED
+            over = is_over(stated, told, waits=waits)
             removal = Removal.GONE if over else await self._creator.cancel(wanted)
         except FrontendRefusedError as error:
             return self._admission.refused_by_frontend(wanted, error)
-        told = await self._replies.standing(sender)
+        told = await self._told(sender)
         match verdict(removal, self._facts.submitted(*sender), told):
             case CancelVerdict.CANCELLING:
                 answer = Cancelling(
@@ -136,6 +154,8 @@ class Canceller:
                     repeated=True if isinstance(told, Cancelling) else msgspec.UNSET,
                 )
                 await self._tell(delivery, answer)
+                if removal is Removal.DONE and stated is None and not self._creator.keeps_names:
+                    await self._tell_end(delivery, wanted)
             case CancelVerdict.CANCELLED if told is not None:
                 await self._tell(delivery, msgspec.structs.replace(told, repeated=True))
             case CancelVerdict.UNSETTLED if to_seconds(wall_clock() - delivery.at) < _STATED_SECONDS:
@@ -145,6 +165,24 @@ class Canceller:
                     raise NotYetError("a submission of its id is not settled yet", seconds=_LATER_SECONDS)
                 return self._refusal(wanted, found)
         return None
+
+    async def _told(self, sender: Sender) -> AnyAnswer | None:
+        """The last answer of this cluster; None where there is none, or another cluster's stands behind it."""
+        told = await self._replies.standing(sender)
+        return told if told is not None and told.cluster == self._facts.cluster else None
+
+    async def _tell_end(self, delivery: Delivery, wanted: Cancellation) -> None:
+        """Tells the end of a job that nobody stated: it is gone from Kubernetes, and no difference of statements tells."""
+        end = Ended(
+            id=wanted.id,
+            tenant=wanted.tenant,
+            cluster=self._facts.cluster,
+            at=datetime.now(UTC),
+            job=wanted.id.lower(),
+            outcome=Outcome.CANCELLED,
+            ran_seconds=0.0,
+        )
+        await self._replies.tell(end, msg_id=f"ended-{self._facts.cluster}-{delivery.stream_seq}")
 
     async def _tell(self, delivery: Delivery, answer: AnyAnswer) -> None:
         await self._replies.tell(answer, msg_id=f"cancelled-{self._facts.cluster}-{delivery.stream_seq}")

@@ -140,9 +140,10 @@ class IntakeLane:
         """Creates the job, unless it was cancelled: a copy that comes later must not bring it back."""
         if not self._creator.keeps_names:
             told = await self._replies.standing(sender)
-            if isinstance(told, Cancelling) or (
+            cancelled = isinstance(told, Cancelling) or (
                 isinstance(told, Ended) and told.outcome is Outcome.CANCELLED
-            ):
+            )
+            if cancelled and told is not None and told.cluster == self._cluster:
                 return Created(outcome=Creation.EXISTS)
         return await self._creator.create(order)
 

@@ -166,7 +166,8 @@ class BusFrontend:
 
     async def cancel(self, wanted: Cancellation) -> Removal:
         """Take the job of a submission away; see JobCreator."""
-        job = DeleteJob(scope=wanted.tenant, id=wanted.id, submission=wanted.id)
+        # No id: a frontend of an older release passes over the submission, and would take whichever job has that name.
+        job = DeleteJob(scope=wanted.tenant, id="", submission=wanted.id)
         asked = await self._ask_of_scope("delete", DeleteJobs(epoch=self._lead(), jobs=[job]))
         [reply] = DELETE_REPLIES.decode(asked).replies
         if reply.verdict is VerbOutcome.REFUSED:
