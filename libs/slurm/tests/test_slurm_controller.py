@@ -37,7 +37,7 @@ async def test_names_that_users_chose_are_read_and_never_run(slurm_lab: SlurmLab
     assert not list(slurm_lab.layout.folder.rglob("owned"))
 
 
-async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab) -> None:
+async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab, tmp_path: Path) -> None:
     controller = CommandController(slurm_lab.conf)
     room = "--gres=gpu:8"
     for _ in range(4):
@@ -52,6 +52,9 @@ async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab)
     assert found[f"{array}_3"].priority // 10_000 == 4
     assert found[f"{array}_4"].priority < 10_000
     assert (await controller.cancel([single, "4000000"])).keys() == {"4000000"}
+    half_written = tmp_path / "slurm.conf"
+    half_written.write_text("NodeName=\n")
+    assert (await CommandController(half_written).cancel([single])).keys() == {single}
 
 
 async def test_a_job_that_has_ended_meanwhile_is_not_put_back(slurm_lab: SlurmLab) -> None:

@@ -225,6 +225,10 @@ def test_who_asks_for_more_time_than_all_its_partitions_give_is_passed_by(view: 
     said, lifted = a_slurm_job("1", reason="PartitionTimeLimit", **both), a_slurm_job("2", **both)
     found = read(view, [said, lifted])
     assert [found[name].limited for name in "12"] == [True, msgspec.UNSET], "a QOS may lift that limit"
+    not_looked_at = a_slurm_job("1", reason="Priority", **both)
+    assert "1" not in read(view, [not_looked_at, lifted]), "Slurm has not come to it anew: nothing changed"
+    endless = a_slurm_job("3", reason="PartitionTimeLimit", partitions=("gpu", "debug"), time_limit=None)
+    assert read(view, [endless])["3"].limited is True
 
 
 def test_who_waits_for_a_licence_is_passed_by_until_there_is_one_for_it(view: StatedView) -> None:
@@ -242,7 +246,8 @@ def test_who_waits_for_a_licence_is_passed_by_until_there_is_one_for_it(view: St
     ]
     passed_by = {}
     for used in (2, 1, 0):
-        view.take_context(msgspec.structs.replace(around, licences=[Licence(name="a", total=2, used=used)]))
+        there = Licence(name="a", total=3, used=used, reserved=1)
+        view.take_context(msgspec.structs.replace(around, licences=[there]))
         view.read([])
         found = read(view, jobs)
         passed_by[used] = {name for name, one in found.items() if one.limited}

@@ -89,6 +89,8 @@ class Licence(msgspec.Struct, frozen=True, kw_only=True):
     """The licence's name, followed by `@` and its server where it is accounting's."""
     total: int
     used: int
+    reserved: int = 0
+    """The number that reservations hold."""
 
 
 class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +176,12 @@ def partitions(text: str) -> list[SlurmPartition]:
 def licences(text: str) -> list[Licence]:
     """The licences of `scontrol --oneliner show licenses`."""
     return [
-        Licence(name=words["LicenseName"], total=int(words["Total"]), used=int(words["Used"]))
+        Licence(
+            name=words["LicenseName"],
+            total=int(words["Total"]),
+            used=int(words["Used"]),
+            reserved=int(words.get("Reserved", "0")),
+        )
         for words in lines_with(text, "LicenseName")
     ]
 

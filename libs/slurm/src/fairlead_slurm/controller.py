@@ -133,7 +133,9 @@ class CommandController:
         if not jobs:
             return {}
         ended = await self._commands.run("scancel", "--verbose", *(checked(job) for job in jobs))
-        return refusals(ended.errors.replace("scancel: error: Kill job error on job id ", ""), jobs)
+        return self._refused(
+            ended.code, ended.errors.replace("scancel: error: Kill job error on job id ", ""), jobs
+        )
 
     async def _shown(self, *what: str) -> str:
         return await self._commands.output("scontrol", "--oneliner", "show", *what)
@@ -141,6 +143,6 @@ class CommandController:
     def _refused(self, code: int, errors: str, jobs: Sequence[str]) -> dict[str, str]:
         found = refusals(errors, jobs)
         if code != 0 and not found:
-            why = errors.strip()[:200] or f"scontrol ended with {code}"
+            why = errors.strip()[:200] or f"it ended with {code}"
             return dict.fromkeys(jobs, why)
         return found

@@ -47,11 +47,11 @@ class KeepingOut(msgspec.Struct, frozen=True, kw_only=True):
     lists_are_exact: bool = False
     """Whether a partition's lists mean the accounts that they name, and not those below these, too."""
 
-    def everywhere(self, job: SlurmJob) -> bool:
-        """Whether none of the partitions that the job lists takes it."""
-        return all(name in self.closed or self._refuses(name, job) for name in job.partitions)
+    def everywhere(self, job: SlurmJob, said: str) -> bool:
+        """Whether none of the partitions that the job lists takes it, by what Slurm said of it last."""
+        return all(name in self.closed or self._refuses(name, job, said) for name in job.partitions)
 
-    def _refuses(self, name: str, job: SlurmJob) -> bool:
+    def _refuses(self, name: str, job: SlurmJob, said: str) -> bool:
         partition = self.partitions.get(name)
         if partition is None:
             return False
@@ -59,7 +59,8 @@ class KeepingOut(msgspec.Struct, frozen=True, kw_only=True):
             return True
         # A QOS may lift the limit of time, so Slurm has to say so, too.
         longest = math.inf if partition.max_time is None else partition.max_time
-        return job.reason == _OF_ITS_TIME and (job.time_limit or 0) > longest
+        asked = math.inf if job.time_limit is None else job.time_limit
+        return said == _OF_ITS_TIME and asked > longest
 
 
 class Hindrances:
@@ -83,12 +84,12 @@ class Hindrances:
         for job in sorted(jobs, key=lambda one: one.submitted):
             if self._still_misses(job, licences, keeping_out):
                 missing[job.id] = self._said[job.id]
-            elif keeping_out.everywhere(job):
+            elif keeping_out.everywhere(job, self._said.get(job.id, "")):
                 missing[job.id] = self._said.get(job.id, _NOWHERE)
         return missing
 
     def _last_said(self, job: SlurmJob) -> str:
-        if _misses(job):
+        if _misses(job) or job.reason == _OF_ITS_TIME:
             return job.reason
         looked_at = job.reason not in _NOT_LOOKED_AT and not job.reason.startswith(_BEHIND_ANOTHER_PARTITION)
         return "" if looked_at else self._said.get(job.id, "")
@@ -96,6 +97,8 @@ class Hindrances:
     def _still_misses(self, job: SlurmJob, licences: Counter[str], keeping_out: KeepingOut) -> bool:
         """Whether what Slurm said of the job holds. Licences that are there for it are no others' any more."""
         said = self._said.get(job.id, "")
+        if said == _OF_ITS_TIME:
+            return False  # each of its partitions is asked
         if said.startswith(_OF_LISTS):
             return not keeping_out.lists_are_exact
         if not said.startswith(_OF_LICENCES):

@@ -324,7 +324,7 @@ class StatedView:
             closed=frozenset(
                 one.name for one in known.partitions if not one.up and pool_of[one.name] in open_
             ),
-            licences={one.name: one.total - one.used for one in known.licences},
+            licences={one.name: one.total - one.used - one.reserved for one in known.licences},
             lists_are_exact=not known.settings.nests_accounts,
         )
         stamp = {"cluster": self._cluster, "epoch": NO_EPOCH, "rev": UNSTAMPED}
