@@ -461,6 +461,14 @@ class Ended(Answer, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
 
 type AnyAnswer = Accepted | Refused | Started | Cancelling | Ended
 
+
+def says_cancelled(answer: AnyAnswer | None) -> bool:
+    """Whether an answer says that the job is being cancelled, or was."""
+    return isinstance(answer, Cancelling) or (
+        isinstance(answer, Ended) and answer.outcome is Outcome.CANCELLED
+    )
+
+
 ANSWER: Codec[AnyAnswer] = Codec(Accepted | Refused | Started | Cancelling | Ended, "answer", packed=False)
 
 

@@ -136,14 +136,14 @@ class Canceller:
         sender = _sender(wanted)
         # Looked for first: what is settled by then has its job, if it gets one, before the frontend is asked.
         waits = await self._stands_behind_its_submission(delivery, wanted)
-        stated, told = self._facts.submitted(*sender), await self._told(sender)
+        stated = self._facts.submitted(*sender)
+        told = await self._replies.standing(sender, of=self._facts.cluster)
         try:
             # What has ended stands in Kubernetes still, and is not ours to delete.
             over = is_over(stated, told, waits=waits)
             removal = Removal.GONE if over else await self._creator.cancel(wanted)
         except FrontendRefusedError as error:
             return self._admission.refused_by_frontend(wanted, error)
-        told = await self._told(sender)
         match verdict(removal, self._facts.submitted(*sender), told):
             case CancelVerdict.CANCELLING:
                 answer = Cancelling(
@@ -165,11 +165,6 @@ class Canceller:
                     raise NotYetError("a submission of its id is not settled yet", seconds=_LATER_SECONDS)
                 return self._refusal(wanted, found)
         return None
-
-    async def _told(self, sender: Sender) -> AnyAnswer | None:
-        """The last answer of this cluster; None where there is none, or another cluster's stands behind it."""
-        told = await self._replies.standing(sender)
-        return told if told is not None and told.cluster == self._facts.cluster else None
 
     async def _tell_end(self, delivery: Delivery, wanted: Cancellation) -> None:
         """Tells the end of a job that nobody stated: it is gone from Kubernetes, and no difference of statements tells."""

@@ -23,14 +23,12 @@ from fairlead_bus import Delivery, PoisonError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.job_traces import TraceContext
-from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import (
     Accepted,
     Cancellation,
-    Cancelling,
-    Ended,
     Refused,
     Submission,
+    says_cancelled,
     unheeded,
 )
 from fairlead_runtime.tracing import within
@@ -138,13 +136,10 @@ class IntakeLane:
 
     async def _create(self, order: JobOrder, sender: Sender) -> Created:
         """Creates the job, unless it was cancelled: a copy that comes later must not bring it back."""
-        if not self._creator.keeps_names:
-            told = await self._replies.standing(sender)
-            cancelled = isinstance(told, Cancelling) or (
-                isinstance(told, Ended) and told.outcome is Outcome.CANCELLED
-            )
-            if cancelled and told is not None and told.cluster == self._cluster:
-                return Created(outcome=Creation.EXISTS)
+        if not self._creator.keeps_names and says_cancelled(
+            await self._replies.standing(sender, of=self._cluster)
+        ):
+            return Created(outcome=Creation.EXISTS)
         return await self._creator.create(order)
 
     async def _is_known(self, sender: Sender) -> bool:

@@ -144,16 +144,22 @@ class ReplyPublisher:
             self._remember(sender, known)
         return known
 
-    async def standing(self, sender: Sender) -> AnyAnswer | None:
-        """The last answer in the stream; None where there is none, or none that this release reads."""
+    async def standing(self, sender: Sender, *, of: str | None = None) -> AnyAnswer | None:
+        """The last answer in the stream; None where there is none, none that this release reads, or none of this cluster.
+
+        Args:
+            sender: the sender.
+            of: the cluster whose answer it must be; None for any.
+        """
         subject = subjects.answer(*sender)
         stored = await self._call_until_answered(lambda: self._bus.last(topology.ANSWER, subject))
         if stored is None:
             return None
         try:
-            return ANSWER.decode(stored.payload)
+            answer = ANSWER.decode(stored.payload)
         except ContractError:
             return None
+        return answer if of in (None, answer.cluster) else None
 
     async def tell(self, answer: AnyAnswer, *, msg_id: str) -> None:
         """Publish the answer. Returns when it is stored."""

@@ -13,8 +13,7 @@ from fairlead_cli.console import fail
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.options import Format
 from fairlead_cli.signals import happens
-from fairlead_contracts.messages.state import Outcome
-from fairlead_contracts.messages.submissions import AnyAnswer, Cancelling, Ended, Refused
+from fairlead_contracts.messages.submissions import AnyAnswer, Cancelling, Ended, Refused, says_cancelled
 
 
 class _Answers:
@@ -32,9 +31,7 @@ class _Answers:
         # What else is heard of the job was said before it was to be cancelled.
         if name not in self.open or not isinstance(answer, Cancelling | Refused | Ended):
             return
-        self.well &= isinstance(answer, Cancelling) or (
-            isinstance(answer, Ended) and answer.outcome is Outcome.CANCELLED
-        )
+        self.well &= says_cancelled(answer)
         print_answer(answer, self._form)
         self._close(name)
 
