@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_contracts.policyfile.legacy.formats import from_environment
+from fairlead_contracts.policyfile.older_controllers import from_environment
 from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
 
 README_CONFIGMAP = {

@@ -3,15 +3,13 @@
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 
 import msgspec
-import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import HOUR
 from fairlead_contracts.messages.state import State
 from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant
@@ -158,17 +156,20 @@ def told(policy: PolicyDocument, jobs: list[WaitingJob]) -> bytes:
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=cases(0.1))
-def test_the_line_that_replaces_share_an_hour_keeps_the_order_of_a_flat_pool(rng: random.Random) -> None:
+def test_share_an_hour_times_24_times_the_sum_of_the_weights_keeps_the_order_of_a_flat_pool(
+    rng: random.Random,
+) -> None:
     rate, cap = rng.choice([0.06, 0.001, 0.3, 6]), rng.choice([None, 1, 48, 336])
-    old = {
-        "aging": {"share_per_hour": rate, "cap_hours": cap},
-        "unlisted_weight": rng.choice([None, 0.5]),
-        "tenants": [{"name": name, "weight": rng.choice([0.1, 1, 2, 3])} for name in "abcd"],
-    }
-    with pytest.raises(DocumentError) as refused:
-        read_document(old)
-    [problem] = refused.value.problems
-    new = read_document(old | yaml.safe_load(problem.reason.split("`")[1]))
+    weights, unlisted = [rng.choice([0.1, 1, 2, 3]) for _ in "abcd"], rng.choice([None, 0.5])
+    total = sum(map(Decimal, map(str, weights))) + 10 * Decimal(str(unlisted or 0))
+    new = PolicyDocument(
+        aging=Aging(
+            entitlement_per_day=float(Decimal(str(rate)) * 24 * total),
+            cap_days=None if cap is None else cap / 24,
+        ),
+        unlisted_weight=unlisted,
+        tenants=[Tenant(name=name, weight=weight) for name, weight in zip("abcd", weights, strict=True)],
+    )
     rules = Rulebook(new, 1).pool_rules("p", CAPACITY)
     was = replace(
         rules,

@@ -4,18 +4,23 @@ Stored in the `policy` bucket under `document`; the key's revision is the policy
 at once: an operator sees every problem of a file, not one a run. First the shape, key by key, down to each field of each entry; then the sense of what could be read.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError, why_unread
 from fairlead_contracts.base.reading import StructReader, no_mapping, with_unread
 from fairlead_contracts.policyfile.document import POLICY_VERSION, PRESETS, PolicyDocument, written_out
-from fairlead_contracts.policyfile.legacy.aging import without_old_aging
-from fairlead_contracts.policyfile.legacy.formats import in_our_words
+from fairlead_contracts.policyfile.older_controllers import in_our_words
 from fairlead_contracts.policyfile.validate import check_document
 
 _encoder = msgspec.json.Encoder()
+_FORMER_KEYS = {
+    "aging.share_per_hour": "is not a key any more: waiting counts in entitlements a day. For the same order of a flat "
+    "pool, write this number times 24, times the sum of the weights at the top, as `entitlement_per_day`",
+    "aging.cap_hours": "is not a key any more: write a 24th of it as `cap_days`",
+}
+"""Keys of an earlier form: another unit must not slip in unseen."""
 
 
 def encode_document(document: PolicyDocument) -> bytes:
@@ -42,7 +47,6 @@ def read_document(
     *,
     tenants: Collection[str] = (),
     pools: Collection[str] = (),
-    beside: Collection[Mapping[str, object]] = (),
     unread: Collection[FieldError] = (),
 ) -> PolicyDocument:
     """The document in plain values, as a YAML or JSON parser gives them.
@@ -51,7 +55,6 @@ def read_document(
         found: the values; a configuration of one of the two older controllers is read as what its formula means.
         tenants: names that it may grant classes to beside its own tenants.
         pools: names that its tenants may have as pools beside its own.
-        beside: tenants with what is stated of them elsewhere, which counts before the document's own word.
         unread: problems of its parser, told with the rest.
 
     Raises:
@@ -65,23 +68,22 @@ def read_document(
         raise DocumentError([FieldError("version", version, reason)])
     translation = in_our_words(found)
     reader = StructReader()
-    keys, old_aging = without_old_aging(written_out(translation.keys), beside)
-    reader.problems += old_aging
-    document = reader.struct(PolicyDocument, keys, "")
+    document = reader.struct(PolicyDocument, written_out(translation.keys), "")
     if document is not None:
         stated = names_of(found.get("tenants"))
         reader.problems += check_document(document, reader.kept, tenants, stated, pools)
     problems = with_unread(unread, translation.by_file_keys(reader.problems))
     if problems or document is None:
-        raise DocumentError([_with_presets(problem) for problem in problems])
+        raise DocumentError([_with_hint(problem) for problem in problems])
     return document
 
 
-def _with_presets(problem: FieldError) -> FieldError:
-    """The problem, with presets named beside the modes where it is one of `class_mode`."""
-    if problem.field != "class_mode":
-        return problem
-    return FieldError(problem.field, problem.value, f"{problem.reason}, or a preset: {', '.join(PRESETS)}")
+def _with_hint(problem: FieldError) -> FieldError:
+    """The problem, with presets named beside the modes of `class_mode`, and what took the place of a former key."""
+    reason = _FORMER_KEYS.get(problem.field, problem.reason)
+    if problem.field == "class_mode":
+        reason = f"{problem.reason}, or a preset: {', '.join(PRESETS)}"
+    return FieldError(problem.field, problem.value, reason)
 
 
 def names_of(entries: object) -> set[str]:

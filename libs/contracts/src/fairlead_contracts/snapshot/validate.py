@@ -111,8 +111,7 @@ class SnapshotChecks[Job]:
 
     def _policy(self, names: Collection[str]) -> PolicyDocument | None:
         try:
-            beside = [msgspec.to_builtins(tenant) for tenant in self._written.tenants]
-            return read_document(self._written.policy, tenants=names, pools=self._values.pools, beside=beside)
+            return read_document(self._written.policy, tenants=names, pools=self._values.pools)
         except DocumentError as error:
             self._values.problems += [
                 FieldError(f"policy.{part.field}", part.value, part.reason) for part in error.problems

@@ -13,7 +13,7 @@ from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places, write_yaml
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_contracts.policyfile.legacy.formats import from_environment, in_our_words
+from fairlead_contracts.policyfile.older_controllers import from_environment, in_our_words
 from fairlead_contracts.policyfile.read import read_document
 
 MADE_FROM = "# policy revision "

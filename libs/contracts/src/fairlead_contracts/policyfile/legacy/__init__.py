@@ -1,1 +1,0 @@
-"""Policies as older releases and the two older controllers have them."""
