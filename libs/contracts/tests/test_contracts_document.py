@@ -274,7 +274,6 @@ def test_aging_in_the_old_unit_is_refused_with_what_took_its_place() -> None:
     told = problems_of({"aging": {"share_per_hour": 0.06, "cap_hours": None}, "window": 0})
     assert set(told) == {"aging.share_per_hour", "aging.cap_hours", "window"}
     assert (
-        "as `entitlement_per_day` this number times 24, times the sum of the weights"
-        in told["aging.share_per_hour"]
+        "write this number times 24, times the sum of the weights at the top" in told["aging.share_per_hour"]
     )
     assert "a 24th of it as `cap_days`" in told["aging.cap_hours"]
