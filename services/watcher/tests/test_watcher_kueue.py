@@ -272,6 +272,34 @@ async def test_what_kueue_deactivated_runs_no_more_and_others_have_its_quota(
     await reader.lived(a, "first", "queued", "started", "evicted")
 
 
+async def test_what_a_statefulset_asks_for_is_read_of_it(
+    watcher: ServiceProcess, reader: ClusterReader, fixture: NamespaceFixture
+) -> None:
+    """The shipped rights of the watcher are enough for it. Its Workload is by hand, as Kueue's has neither label nor annotation."""
+    assert watcher.running
+    namespace = fixture.namespaces["a"]
+    fixture.queue("main", 1)
+    metadata = {"name": "serve", "namespace": namespace, "labels": {things.QUEUE_NAME: QUEUE, "team": "red"}}
+    metadata["annotations"] = {"wdrf.x-k8s.io/urgent": "true"}
+    pods = things.job("serve", namespace, QUEUE, {"cpu": 1})["spec"]["template"]
+    template = {"metadata": {"labels": {"app": "serve"}}, "spec": pods["spec"] | {"restartPolicy": "Always"}}
+    spec = {"selector": {"matchLabels": {"app": "serve"}}, "serviceName": "serve", "template": template}
+    made = fixture.lab.api.create(
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+    )
+    item = things.workload("statefulset-serve", namespace, QUEUE, {"cpu": 1})
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "serve", "uid": made["metadata"]["uid"]}
+    item["metadata"]["ownerReferences"] = [owner]
+    fixture.lab.api.create(item)
+
+    def asks() -> bool:
+        job = reader.one(JobState, "statefulset-serve", namespace)
+        return job is not None and (job.requested_class, job.labels.get("team")) == ("urgent", "red")
+
+    await eventually(asks, 60, what="its words are the StatefulSet's")
+    fixture.lab.api.delete(f"/apis/apps/v1/namespaces/{namespace}/statefulsets/serve")
+
+
 async def test_the_enforcement_of_real_cohorts_is_found(
     watcher: ServiceProcess, reader: ClusterReader, fixture: NamespaceFixture
 ) -> None:

@@ -101,7 +101,7 @@ class ClusterView:
         self._retranslate_readers(Dependency("class", kind, Key("", key.name)))
 
     def owner(self, kind: str, key: Key, facts: OwnerFacts | None) -> None:
-        """Takes in a Job, PyTorchJob or Pod for which a Workload may have been made."""
+        """Takes in an object for which a Workload may have been made."""
         _put(self._around.owners, (kind, key), facts)
         self._retranslate_readers(Dependency("owner", kind, key))
 

@@ -5,7 +5,7 @@ Rights that this takes, all of them `list` and `watch` in the whole cluster (dep
 - kueue.x-k8s.io: workloads, clusterqueues, localqueues, cohorts, workloadpriorityclasses
 - scheduling.k8s.io: priorityclasses
 - core: nodes, namespaces (metadata only), pods (metadata only, and only those that Kueue manages or HAMi gave cards)
-- batch: jobs; kubeflow.org: pytorchjobs (metadata only)
+- batch: jobs; kubeflow.org: pytorchjobs; the `QUEUED_KINDS` that name a queue (metadata only)
 
 Discovery (`get` on /apis) everybody signed in may do. Nothing is written.
 """
@@ -28,6 +28,7 @@ from fairlead_kube.kinds.resources import (
     PODS,
     PRIORITY_CLASSES,
     PYTORCH_JOBS,
+    QUEUED_KINDS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
     Resource,
@@ -42,6 +43,7 @@ from fairlead_watcher.objects.workload_context import class_value, local_queue_f
 from fairlead_watcher.objects.workload_facts import Known, owner_facts, workload_facts
 from fairlead_watcher.sources import KindSource, WatchedKind
 from fairlead_watcher.statements import pools
+from fairlead_watcher.statements.holds import QUEUE_LABEL
 
 MANAGED = "kueue.x-k8s.io/managed=true"
 """Selector of pods that Kueue's webhook gates itself: it labels these, and not those of Jobs."""
@@ -113,6 +115,8 @@ class Kinds:
             self._owners(JOBS),
             self._owners(PYTORCH_JOBS, optional=True),
             self._owners(PODS, label_selector=MANAGED),
+            # Their Workloads carry none of their own labels and annotations. Of StatefulSets most are nobody's in a queue.
+            *(self._owners(kind, optional=True, label_selector=QUEUE_LABEL) for kind in QUEUED_KINDS),
             self._workloads(),
         ]
 

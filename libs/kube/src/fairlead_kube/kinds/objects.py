@@ -66,6 +66,12 @@ class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
         """The owner that manages this object, if one does."""
         return next((owner for owner in self.owner_references or () if owner.controller), None)
 
+    @property
+    def maker(self) -> OwnerReference | None:
+        """The controller, or else an owner that is no pod: of pods that are one gang, the StatefulSet or its like."""
+        others = (owner for owner in self.owner_references or () if owner.kind != "Pod")
+        return self.controller or next(others, None)
+
 
 class PartialObject(KubeStruct, frozen=True, kw_only=True):
     """The metadata of any object: what a metadata-only list or watch gives."""

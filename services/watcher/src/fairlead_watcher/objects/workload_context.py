@@ -17,7 +17,7 @@ from fairlead_watcher.objects.workload_facts import Known, OwnerFacts, WorkloadF
 type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
 type Labels = dict[str, str]
 type OwnerKind = str
-"""Kind of an owner, as in an ownerReference: `Job`, `PyTorchJob`, `Pod`."""
+"""Kind of an owner, as in an ownerReference: `Job`, `JobSet`, `Pod` and so on."""
 
 
 class Dependency(NamedTuple):

@@ -38,7 +38,9 @@ from fairlead_watcher.objects.shape_verdicts import FlavorVerdict
 from fairlead_watcher.objects.shapes import held_shapes_of, shapes_of
 
 GATES = "kueue.x-k8s.io/admission-gated-by"
+"""Annotation with the gates that must be lifted before Kueue looks at a Workload (KEP-6915)."""
 PODS = "pods"
+POD = "Pod"
 MOST_OWNERS = 16
 """Owners that are read, by name. Each pod of a group is one, and all say the same."""
 LONGEST_SAID = 512
@@ -103,14 +105,14 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     queue_time: Micros
     local_queue: str
     owners: list[Owner] = []
-    """The owner that controls the Workload, or the pods of a group."""
+    """The owner that controls the Workload; or the pods of a group, behind the StatefulSet or its like that makes them."""
     grouped: bool = False
     """Whether the Workload is a pod group, which no owner controls."""
     own: MetadataWords = NO_WORDS
     template: MetadataWords = NO_WORDS
     active: bool = True
-    gates: str = ""
-    """The gates that must be lifted before Kueue looks at the Workload (KEP-6915)."""
+    aside: str = ""
+    """The reason for which Kueue keeps the Workload out of its queue, in words; empty where it queues it."""
     priority: int = 0
     boost: int = 0
     levelled_by: str = ""
@@ -188,7 +190,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         # Of several pod sets the first one wins: it is the leader's.
         template=merged(words_of(pod_set.template.metadata) for pod_set in spec.pod_sets or ()),
         active=workload.active,
-        gates=metadata.annotation(GATES) or "",
+        aside=_aside(workload),
         priority=spec.priority or 0,
         boost=int32(metadata.annotation(PRIORITY_BOOST)) or 0,
         levelled_by="" if run or end else lever_owner(metadata),
@@ -229,12 +231,12 @@ def owner_facts(owner: PartialObject) -> OwnerFacts:
 
 
 def _owners(metadata: ObjectMeta) -> list[Owner]:
-    """The controller alone where there is one; otherwise the pods of a group."""
+    """The controller alone where there is one; otherwise the pods of a group, and first what makes them."""
     controller = metadata.controller
     if controller is not None:
         return [Owner(controller.kind, controller.name, controller.uid)]
-    found = sorted(Owner(one.kind, one.name, one.uid) for one in metadata.owner_references or ())
-    return found[:MOST_OWNERS]
+    found = (Owner(one.kind, one.name, one.uid) for one in metadata.owner_references or ())
+    return sorted(found, key=lambda one: (one.kind == POD, one))[:MOST_OWNERS]
 
 
 class _Demand(NamedTuple):
@@ -316,6 +318,18 @@ def _eviction(workload: Workload) -> LastEviction | None:
 def _requeue_at(workload: Workload) -> Micros | None:
     state = workload.status.requeue_state
     return instant(state.requeue_at) if state is not None and state.requeue_at else None
+
+
+def _aside(workload: Workload) -> str:
+    """Kueue's reason not to queue it (`IsAdmissible`, pkg/workload): gates, a job that wants no pods now, pods that are gone."""
+    if gates := workload.metadata.annotation(GATES):
+        return f"gated by {gates}"
+    reserved = workload.condition("QuotaReserved")
+    if reserved is not None and _is_false(reserved) and reserved.reason == "OnHold":
+        return f"Kueue keeps it on hold: {_shortened(reserved.message)}"
+    if workload.holds("WaitingForReplacementPods"):
+        return "some of its pods are gone, and Kueue waits for others in their place"
+    return ""
 
 
 def _run_limit(workload: Workload) -> Micros | None:

@@ -54,9 +54,7 @@ def _own_hold(facts: WorkloadFacts) -> Hold | None:
         return Hold(why="what it asks for cannot be read", fault=facts.unreadable)
     if not facts.active:
         return Hold(why=f"it is deactivated (spec.active){_deactivated_by_kueue(facts)}")
-    if facts.gates:
-        return Hold(why=f"gated by {facts.gates}")
-    return None
+    return Hold(why=facts.aside) if facts.aside else None
 
 
 def _eviction_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:

@@ -14,7 +14,7 @@ from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merg
 from fairlead_watcher.objects.refused_flavors import has_no_flavor, refused_by_all_pods
 from fairlead_watcher.objects.shape_verdicts import WorkloadShape
 from fairlead_watcher.objects.workload_context import QueueView, WorkloadContext
-from fairlead_watcher.objects.workload_facts import PODS, WorkloadFacts
+from fairlead_watcher.objects.workload_facts import POD, PODS, WorkloadFacts
 from fairlead_watcher.statements.enforcement import STRICT
 from fairlead_watcher.statements.holds import Hold, hold_on
 
@@ -24,7 +24,6 @@ MOST_FAULTS = 16
 """Unreadable annotations of one job that are told, each with its value."""
 _REFUSED = ("resources validation failed: ", "resources didn't satisfy LimitRange constraints: ")
 """The beginnings of what Kueue 0.19 says of a Workload that it looks at no flavor for (`pkg/workload/resources.go`)."""
-_POD = "Pod"
 _POD_GROUP = "PodGroup"
 
 
@@ -219,7 +218,7 @@ def _owner_name(facts: WorkloadFacts) -> str | None:
     if not facts.owners:
         return None
     first = facts.owners[0]
-    if first.kind == _POD and facts.grouped:
+    if first.kind == POD and facts.grouped:
         return f"{_POD_GROUP}/{facts.name}"
     return f"{first.kind}/{first.name}"
 

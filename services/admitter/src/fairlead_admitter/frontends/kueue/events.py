@@ -121,7 +121,7 @@ def event_name(involved: ObjectReference, objection: Objection) -> str:
 
 
 def _involved(workload: Workload, api_version: str) -> list[ObjectReference]:
-    """The objects that the Event is about: the Workload and its controller. A pod group has many owners and no controller."""
+    """The objects that the Event is about: the Workload and what it was made for. A group of plain pods has many owners, and no maker."""
     metadata = workload.metadata
     found = [
         ObjectReference(
@@ -132,7 +132,7 @@ def _involved(workload: Workload, api_version: str) -> list[ObjectReference]:
             uid=metadata.uid,
         )
     ]
-    owner = metadata.controller
+    owner = metadata.maker
     if owner is not None:
         found.append(
             ObjectReference(

@@ -189,7 +189,7 @@ def quotas_of(groups: Iterable[ResourceGroup] | None) -> Iterator[tuple[str, str
 
 def owner_of(metadata: ObjectMeta) -> str:
     """The object that a Workload was made for, as `<kind>/<namespace>/<name>`; itself where there is none."""
-    owner = metadata.controller
+    owner = metadata.maker
     kind, name = (owner.kind, owner.name) if owner else ("Workload", metadata.name)
     return f"{kind}/{metadata.namespace}/{name}"
 
