@@ -271,6 +271,7 @@ async def test_in_operator_mode_tokens_are_pushed_and_the_server_does_not_even_r
         checked = nats("check", made, "--nats", running.url)
         assert checked.returncode == 0, checked.stdout + checked.stderr
         old, tally = BusTally(), BusTally()
+        stolen = {"tenant.team-a": (made / "users" / "tenant.team-a.creds").read_bytes()}
         async with (
             connect(creds("scorer"), name="scorer", observer=tally),
             connect(creds("tenant.team-a"), name="a", observer=old),
@@ -285,3 +286,27 @@ async def test_in_operator_mode_tokens_are_pushed_and_the_server_does_not_even_r
                 async with connect(creds(f"tenant.{tenant}"), name="t") as bus:
                     assert (await bus.publish(subjects.submit("c1", tenant), b"{}")).seq
             assert tally.counts["bus.disconnects"] == 0
+
+        layout = made / "layout.json"
+        whole = json.loads(layout.read_text())
+        whole["layout"]["clusters"] = ["c2"]
+        layout.write_text(json.dumps(whole))
+        stolen["admitter.c1"] = (made / "users" / "admitter.c1.creds").read_bytes()
+        for _ in range(2):  # who is out stays out when something else changes
+            assert nats("config", made).returncode == 0
+            assert nats("push", made, "--nats", running.url).returncode == 0
+            for user, kept in stolen.items():
+                (tmp_path / user).write_bytes(kept)
+                old_creds = ConnectionSettings(
+                    url=running.url, creds=str(tmp_path / user), connect_timeout_seconds=1.0
+                )
+                with pytest.raises(ConnectFailedError):
+                    async with connect(old_creds, name=user):
+                        pass
+
+
+def test_in_operator_mode_servers_of_other_machines_keep_tokens_beside_their_streams(tmp_path: Path) -> None:
+    made = tmp_path / "nats"
+    assert nats("config", made, "c1", "--jwt", "--store", "/data/jetstream").returncode == 0
+    assert 'dir: "/data/jetstream/resolver"' in (made / "accounts.conf").read_text()
+    assert str(tmp_path) not in (made / "accounts.conf").read_text() + (made / "nats-server.conf").read_text()

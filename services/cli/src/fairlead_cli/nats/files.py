@@ -122,13 +122,13 @@ class NatsDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / USERS).mkdir(mode=_PRIVATE, exist_ok=True)
-            stated = self._revoked(stated, rotate)
+            # Whoever is taken out of the layout is out.
+            gone = [path for path in (self.path / USERS).iterdir() if path.stem not in names]
+            stated = self._revoked(stated, rotate, [path.stem for path in gone if path.suffix == ".nk"])
             fresh = [user.name for user in users if self._give_seed(user, anew=user.name in rotate)]
             self._write_all(stated, accounts)
-            # Whoever is taken out of the layout is out.
-            kept = set(names)
-            for path in (self.path / USERS).iterdir():
-                if path.suffix in {".nk", ".env", ".creds"} and path.stem not in kept:
+            for path in gone:
+                if path.suffix in {".nk", ".env", ".creds"}:
                     path.unlink()
         except OSError as error:
             raise InputError(f"{error.filename}: {error.strerror}") from error
@@ -150,13 +150,19 @@ class NatsDirectory:
         except (InvalidCredentialsError, ValueError) as error:
             raise InputError(f"{path}: {error}") from error
 
-    def _revoked(self, stated: DirectorySource, rotate: Sequence[str]) -> DirectorySource:
-        """The source with revocations: in operator mode a token stays good until its account says otherwise."""
+    def _revoked(
+        self, stated: DirectorySource, rotate: Sequence[str], gone: Sequence[str]
+    ) -> DirectorySource:
+        """The source with revocations: in operator mode a token stays good until its account says otherwise.
+
+        Nobody knows any more of which account somebody was who is gone: a key means nothing to the others.
+        """
         revoked = {account: dict(keys) for account, keys in stated.revoked.items()}
         for account in self.accounts(stated) if stated.server.jwt else ():
-            for user in account.users:
-                if user.name in rotate and self.seed_path(user.name).exists():
-                    revoked.setdefault(account.name, {})[self.key(user.name)] = int(time.time())
+            rotated = [user.name for user in account.users if user.name in rotate]
+            for name in [*gone, *rotated]:
+                if self.seed_path(name).exists():
+                    revoked.setdefault(account.name, {})[self.key(name)] = int(time.time())
         return msgspec.structs.replace(stated, revoked=revoked)
 
     def _give_seed(self, user: NatsUser, *, anew: bool) -> bool:
@@ -186,6 +192,8 @@ class NatsDirectory:
     def _write_tokens(self, stated: DirectorySource, accounts: Sequence[Account]) -> None:
         signers = self._signers(accounts)
         tokens = {}
+        # Where the server of another machine keeps its streams it may write; this machine's folder it may not have.
+        resolver = str(Path(stated.server.store or self.path) / RESOLVER)
         (self.path / TOKENS).mkdir(exist_ok=True)
         for account in accounts:
             token = account_token(signers, account, revoked=stated.revoked.get(account.name, {}))
@@ -196,7 +204,7 @@ class NatsDirectory:
                 _write(
                     self.creds_path(user.name), credentials(signers, account, user.name, seed), mode=_SECRET
                 )
-        _write(self.path / ACCOUNTS_FILE, operator_config(signers, tokens, str(self.path / RESOLVER)))
+        _write(self.path / ACCOUNTS_FILE, operator_config(signers, tokens, resolver))
 
     def _signers(self, accounts: Sequence[Account]) -> Signers:
         folder = self.path / SIGNERS
@@ -277,6 +285,7 @@ def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server:
     stated = DirectorySource(
         layout=grown(base, more),
         server=_choice(known.server if known else None, server),
+        revoked=known.revoked if known else {},
     )
     if not stated.layout.clusters:
         raise InputError(
