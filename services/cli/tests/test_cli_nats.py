@@ -1,12 +1,19 @@
-"""`fairlead nats provision`, and what services say on a server where nobody did that."""
+"""`fairlead nats provision` and `retire`, and what services say on a server where nobody did that."""
 
+import asyncio
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.topology import topology
-from fairlead_testkit import NatsServer, ServiceProcess
+from fairlead_bus import Bucket, Bus, ConnectionSettings, Mirror, NoStreamError, connect
+from fairlead_contracts import subjects
+from fairlead_contracts.messages.state import STATE, State
+from fairlead_contracts.policyfile.read import encode_document
+from fairlead_contracts.topology import MEMBERS, POLICY, topology
+from fairlead_testkit import NatsServer, ServiceProcess, eventually
+from fairlead_testkit.inputs.builders import a_weighted_policy
 from fairlead_testkit.processes.command import fairlead
 
 pytestmark = pytest.mark.integration
@@ -70,6 +77,108 @@ def test_an_operator_limits_streams(nats_server: NatsServer) -> None:
         found = provision(nats_server, "east", *wrong)
         assert found.returncode == 2, wrong
         assert wrong[1].partition("=")[0] in found.stderr
+
+
+class Retiring:
+    """A NATS server with the clusters `east` and `west`, and what is known there as a scorer knows it."""
+
+    def __init__(self, server: NatsServer, folder: Path, bus: Bus, facts: Mirror[State]) -> None:
+        self.server, self.folder, self.bus, self.facts = server, folder, bus, facts
+        self.policies, self.members = Bucket(bus, POLICY), Bucket(bus, MEMBERS)
+
+    def start(self, cluster: str, store: str) -> ServiceProcess:
+        settings = {"nats_url": self.server.url, "cluster": cluster, "store": self.folder / store}
+        return ServiceProcess("sim", self.folder, settings, name=f"{store}.sim")
+
+    def retire_west(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return fairlead("nats", "retire", "west", *words, "--nats", self.server.url, environ={})
+
+    async def join(self, member: str) -> None:
+        policy = a_weighted_policy({"team-a": 1.0}, "gpu", member)
+        await self.policies.put(subjects.DOCUMENT_KEY, encode_document(policy))
+
+    async def states(self, *clusters: str) -> None:
+        def told() -> bool:
+            return {subjects.parse_state(one).cluster for one in self.facts.values} == set(clusters)
+
+        await eventually(told, what=f"facts of {clusters} and no others")
+
+    async def west_gone(self) -> bool:
+        return await self.members.get(subjects.leader_key("watcher", "west")) is None
+
+    async def leave_all(self) -> None:
+        """Writes what services and operators leave of both clusters beside their facts."""
+        for key in (subjects.leave_key, subjects.revocation_key, subjects.lever_key):
+            await self.policies.put(key("west"), b"{}")
+            await self.policies.put(key("east"), b"{}")
+        await self.bus.publish(subjects.submit("west", "team.a"), b"{}")
+        await self.bus.publish(subjects.submit("east", "team-b"), b"{}")
+
+
+@pytest.fixture
+async def retiring(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Retiring]:
+    assert provision(nats_server, "east", "west").returncode == 0
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        facts: Mirror[State] = Mirror(
+            bus, stream="state", filter=subjects.state_filter(), codec=STATE, wake=asyncio.Event()
+        )
+        running = asyncio.create_task(facts.run())
+        yield Retiring(nats_server, tmp_path, bus, facts)
+        running.cancel()
+
+
+async def test_a_cluster_that_lives_or_that_the_policy_names_is_not_retired(retiring: Retiring) -> None:
+    await retiring.join("west/gpu")
+    with retiring.start("west", "west"):
+        await retiring.states("west")
+        refused = retiring.retire_west()
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "services of west still lead: watcher" in refused.stderr
+    await eventually(retiring.west_gone)
+    refused = retiring.retire_west("--dry-run")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the policy names west/gpu in pool gpu" in refused.stderr
+    await retiring.states("west")
+
+
+async def test_of_a_retired_cluster_nothing_is_left_and_one_of_its_name_begins_anew(
+    retiring: Retiring,
+) -> None:
+    bus = retiring.bus
+    await retiring.join("east/gpu")
+    with retiring.start("east", "east"):
+        with retiring.start("west", "west"):
+            await retiring.states("east", "west")
+        await eventually(retiring.west_gone)
+        await retiring.leave_all()
+
+        looked = retiring.retire_west("--dry-run")
+        assert looked.returncode == 1
+        assert [line.removesuffix(": stands") for line in looked.stdout.splitlines()] == [
+            "durable submit/submit-west",
+            "stream submit: fairlead.v1.submit.west.>",
+            "stream submit: submissions that nobody took in, by tenant: team.a (1)",
+            f"stream state: facts: {sum('.west.' in subject for subject in retiring.facts.values)}",
+            "bucket policy: clearance.west",
+            "bucket policy: revocation.west",
+            "bucket policy: lever.west",
+        ]
+        done = retiring.retire_west()
+        assert (done.returncode, done.stdout) == (0, looked.stdout.replace("stands", "removed"))
+        await retiring.states("east")
+        with pytest.raises(NoStreamError):
+            await bus.publish(subjects.submit("west", "team-a"), b"{}")
+        assert await bus.last("submit", subjects.submit("east", "team-b")) is not None
+        assert await retiring.policies.get(subjects.leave_key("east")) is not None
+        again = retiring.retire_west()
+        assert (again.returncode, again.stdout) == (0, "")
+        assert "nothing is left of west" in again.stderr
+
+        back = provision(retiring.server, "west").stdout.splitlines()
+        # Made anew, the durable of answers would tell senders all of the last week again.
+        assert [line.partition(":")[0] for line in back] == ["stream submit", "durable submit/submit-west"]
+        with retiring.start("west", "west-2"):
+            await retiring.states("east", "west")
 
 
 def test_a_cluster_that_cannot_be_called_so_is_wrong_input(nats_server: NatsServer) -> None:

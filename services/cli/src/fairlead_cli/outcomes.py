@@ -85,3 +85,11 @@ class NatsProvisioned(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     changes: Sequence[str]
     refused: Sequence[str]
+
+
+class ClusterRetired(msgspec.Struct, frozen=True, kw_only=True):
+    """The leftovers of a cluster that `nats retire` took away; with --dry-run, those that it would."""
+
+    cluster: str
+    dry_run: bool
+    leftovers: Sequence[str]

@@ -6,6 +6,7 @@ from fairlead_cli.console import write_line
 from fairlead_cli.kueue.doctor.verdict import DoctorReport
 from fairlead_cli.outcomes import (
     ClassGranted,
+    ClusterRetired,
     ControlSaid,
     NatsChecked,
     NatsProvisioned,
@@ -34,6 +35,7 @@ ANSWERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "cancel": (Cancelling, Refused, Ended),
     "nats check": (NatsChecked,),
     "nats provision": (NatsProvisioned,),
+    "nats retire": (ClusterRetired,),
     "pause": (ControlSaid,),
     "policy apply": (PolicyPut,),
     "policy check": (PolicyChecked,),

@@ -29,13 +29,29 @@ def stream_names(wanted: topology.Topology) -> list[str]:
 
 
 def provisioner(clusters: list[str]) -> Grants:
-    """Makes streams, buckets and the durables of these clusters, and changes their settings; reads and writes nothing in them."""
+    """Makes streams, buckets and the durables of these clusters, and changes their settings; takes away what a cluster left.
+
+    For that it reads leases, the policy and these clusters' facts. It writes deletes alone, which a grant cannot say.
+    """
     wanted = topology.topology(clusters)
     made = [f"STREAM.{verb}.{name}" for name in stream_names(wanted) for verb in ("INFO", "CREATE", "UPDATE")]
     for durable in wanted.durables:
         name = f"{durable.stream}.{durable.name}"
         made += [f"CONSUMER.INFO.{name}", f"CONSUMER.CREATE.{name}.{durable.filter}"]
-    return Grants(publish=[f"$JS.API.{verb}" for verb in made], subscribe=[])
+    made += [f"STREAM.MSG.GET.{bucket_stream(name)}" for name in (topology.MEMBERS, topology.POLICY)]
+    made.append(f"STREAM.PURGE.{topology.SUBMIT}")
+    left = [grant for cluster in clusters for grant in _retire(cluster)]
+    return Grants(publish=[*dict.fromkeys([*(f"$JS.API.{verb}" for verb in made), *left])], subscribe=[])
+
+
+def _retire(cluster: str) -> list[str]:
+    keys = subjects.leave_key(cluster), subjects.revocation_key(cluster), subjects.lever_key(cluster)
+    return [
+        subjects.state_filter(cluster),
+        *_mirror(topology.STATE, subjects.state_filter(cluster)),
+        f"$JS.API.CONSUMER.DELETE.{topology.SUBMIT}.{topology.submit_durable(cluster)}",
+        *(subjects.kv_subject(topology.POLICY, key) for key in keys),
+    ]
 
 
 def operator() -> Grants:

@@ -63,6 +63,36 @@ def provision(
     )
 
 
+@nats.command
+def retire(
+    cluster: str,
+    /,
+    *,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    output: Output = "table",
+    reach: Reach = HERE,
+) -> int:
+    """Take away what a cluster that is gone for good has left on NATS: facts, submissions that nobody took in, leave.
+
+    It refuses while a service of the cluster leads, or while the policy names the cluster. A cluster that comes back
+    under this name begins anew, with `fairlead nats provision`. Run it again where a crash of NATS brought something back.
+    It needs the NATS user of `fairlead nats provision`.
+
+    Parameters
+    ----------
+    cluster:
+        Name of the cluster, as its watcher and admitter were told it.
+    dry_run:
+        Say what is left, and change nothing; exit 1 where something is.
+    output:
+        Words; json, yaml: see docs/output.md; name: what is left, a line each.
+    """
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.nats.retiring import retired
+
+    return run(retired(reach.nats, cluster, dry_run=dry_run, form=output))
+
+
 AS_IT_IS, NOBODY = ServerFlags(), WhoFlags()
 """Flags of somebody who gave none."""
 
