@@ -11,7 +11,7 @@ from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, DeleteJob, SetLevel
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import Outcome, Phase
-from fairlead_sim.changes import JobRetention, UsedName, UsedNames
+from fairlead_sim.changes import FindUsed, JobRetention, UsedName
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import ClusterConfig, NodeGroup, QueueConfig
 from fairlead_sim.jobs import JobName
@@ -20,26 +20,19 @@ from fairlead_sim.lines import LevelledLine, QueueStrategy
 GPU = "nvidia.com/gpu"
 
 
-class RememberedNames(dict[JobName, UsedName]):
-    """Names as a store would keep them."""
-
-    def find(self, name: JobName) -> UsedName | None:
-        return self.get(name)
-
-
 def a_cluster(
     *,
     cards: int = 4,
     strategy: QueueStrategy = "best-effort",
     retention: JobRetention | None = None,
-    names: UsedNames | None = None,
+    find_used: FindUsed = lambda _: None,
 ) -> SimCluster:
     config = ClusterConfig(
         nodes=[NodeGroup(name="node", count=cards, allocatable={GPU: 1, "cpu": 8})],
         queues=[QueueConfig(name="main", strategy=strategy)],
         accounts={"a": "main", "b": "main"},
     )
-    return SimCluster("sim", config, uid_prefix="test", retention=retention, names=names)
+    return SimCluster("sim", config, uid_prefix="test", retention=retention, find_used=find_used)
 
 
 def a_request(
@@ -202,8 +195,8 @@ def test_a_restart_with_fewer_nodes_evicts_nobody_and_starts_nobody_until_there_
 
 
 def test_an_ended_job_is_forgotten_but_its_name_is_not() -> None:
-    names = RememberedNames()
-    cluster = a_cluster(retention=JobRetention(ended=HOUR, names=HOUR), names=names)
+    names: dict[JobName, UsedName] = {}
+    cluster = a_cluster(retention=JobRetention(ended=HOUR, names=HOUR), find_used=names.get)
     cluster.create(a_request(run=SECOND), 0)
     cluster.advance(0)
     cluster.advance(SECOND)

@@ -190,9 +190,8 @@ def unstarted(tmp_path: Path) -> Iterator[SimService]:
     store.close()
 
 
-class Deaf:
-    def update(self, statements: Statements, outgoing: list[Outgoing]) -> None:
-        del statements, outgoing
+def deaf(statements: Statements, outgoing: list[Outgoing]) -> None:
+    del statements, outgoing
 
 
 async def test_a_file_that_cannot_be_written_ends_the_service_and_leaves_nobody_waiting(
@@ -200,7 +199,7 @@ async def test_a_file_that_cannot_be_written_ends_the_service_and_leaves_nobody_
 ) -> None:
     with sqlite3.connect(tmp_path / "sim.sqlite") as other:
         other.execute("DROP TABLE outbox")
-    running = asyncio.ensure_future(unstarted.run(Deaf()))
+    running = asyncio.ensure_future(unstarted.run(deaf))
     asked = [a_request("one")]
     with pytest.raises(Rejected) as refused:
         await unstarted.create(asked)
@@ -227,7 +226,7 @@ async def test_a_clock_that_is_set_back_makes_nobody_run_in_circles(tmp_path: Pa
         return next(times, 0)
 
     service = SimService(cluster, store, SimInstruments(Metrics("sim")), clock=clock, happened=lambda _: None)
-    running = asyncio.ensure_future(service.run(Deaf()))
+    running = asyncio.ensure_future(service.run(deaf))
     await service.create([a_request("short", seconds=0.002)])
     assert cluster.count(Phase.RUNNING) == 1
     with pytest.raises(TimeoutError):
@@ -284,7 +283,7 @@ async def test_what_cannot_be_kept_is_refused_by_itself_and_harms_nobody(unstart
         msgspec.structs.replace(a_request("x"), demand={"cpu": 2**62}),
         msgspec.structs.replace(a_request("x"), run=-1),
     ]
-    running = asyncio.ensure_future(unstarted.run(Deaf()))
+    running = asyncio.ensure_future(unstarted.run(deaf))
     replies = await unstarted.create([*wrong, a_request("right")])
     assert [reply.outcome for reply in replies] == [CreateOutcome.REFUSED] * 5 + [CreateOutcome.CREATED]
     assert all(reply.reason for reply in replies[:5])
@@ -434,7 +433,7 @@ async def test_a_second_process_on_the_same_file_says_so_and_ends(
 
 
 async def test_several_are_made_at_once_and_one_that_is_no_job_harms_no_other(unstarted: SimService) -> None:
-    running = asyncio.ensure_future(unstarted.run(Deaf()))
+    running = asyncio.ensure_future(unstarted.run(deaf))
     other_body = msgspec.structs.replace(a_request("one"), digest="other")
     wrong = msgspec.structs.replace(a_request("wrong"), demand={"nvidia.com/gpu": -1})
     jobs = [a_request("one"), wrong, a_request("two"), a_request("one"), other_body]

@@ -1,8 +1,7 @@
 """The composition root of the simulated cluster's service."""
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from fairlead_bus import Bus, ConnectionSettings, connect
@@ -30,7 +29,7 @@ publish."""
 async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
     """Wire the service and run it until it shall end."""
     config = load_cluster(settings.cluster_file)
-    with _opened(
+    with closing(
         ClusterStore(Path(settings.store), settings.cluster, durability=settings.durability)
     ) as store:
         cluster = SimCluster(
@@ -41,7 +40,7 @@ async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
                 ended=from_seconds(settings.ended_keep_seconds),
                 names=from_seconds(settings.names_keep_seconds),
             ),
-            names=store,
+            find_used=store.find,
         )
         traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
         service = SimService(
@@ -73,13 +72,5 @@ async def _serve(
     async with lifecycle.supervise() as tasks:
         tasks.start("connection", bus.wait_closed())
         tasks.start("leadership", leadership.run())
-        tasks.start("cluster", service.run(announcer))
+        tasks.start("cluster", service.run(announcer.update))
         tasks.start("announcer", announcer.run())
-
-
-@contextlib.contextmanager
-def _opened(store: ClusterStore) -> Iterator[ClusterStore]:
-    try:
-        yield store
-    finally:
-        store.close()

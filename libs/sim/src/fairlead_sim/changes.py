@@ -1,6 +1,6 @@
 """Changes of a simulated cluster: the values that travel to its store and to NATS."""
 
-from typing import Protocol
+from collections.abc import Callable
 
 import msgspec
 
@@ -27,19 +27,8 @@ class UsedName(msgspec.Struct, frozen=True, kw_only=True):
     """Instant from which on the name is free."""
 
 
-class UsedNames(Protocol):
-    """The names of jobs that were forgotten before the last look."""
-
-    def find(self, name: JobName) -> UsedName | None:
-        """The use of a name, if it is remembered; the name may be free again."""
-
-
-class NoNames:
-    """The names of a cluster that has forgotten none."""
-
-    def find(self, name: JobName) -> UsedName | None:  # noqa: ARG002 # as the port has it
-        """Returns None: every name is free."""
-        return None
+type FindUsed = Callable[[JobName], UsedName | None]
+"""Finds the use of a name whose job was forgotten before the last look, if it is remembered; the name may be free again."""
 
 
 class ClusterChanges(msgspec.Struct, kw_only=True):

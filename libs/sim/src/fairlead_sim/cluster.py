@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, DeleteJob, SetLevel
 from fairlead_contracts.messages.state import Outcome, Phase
-from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention, NoNames, UsedName, UsedNames
+from fairlead_sim.changes import ClusterChanges, ClusterCounters, FindUsed, JobRetention, UsedName
 from fairlead_sim.config import ClusterConfig, QueueConfig
 from fairlead_sim.jobs import JobName, SimJob
 from fairlead_sim.lines import QueueLine, line_of
@@ -34,7 +34,7 @@ class SimCluster:
         *,
         uid_prefix: str,
         retention: JobRetention | None = None,
-        names: UsedNames | None = None,
+        find_used: FindUsed = lambda _: None,
     ) -> None:
         """Creates an empty cluster.
 
@@ -43,7 +43,7 @@ class SimCluster:
             config: its nodes, queues and accounts.
             uid_prefix: makes uids unique over all clusters and all time.
             retention: the time for which ended jobs are remembered.
-            names: the names of forgotten jobs, once their changes were taken; without it they are free then.
+            find_used: asked for names of forgotten jobs, once their changes were taken; without it they are free then.
         """
         self.name = name
         self.config = config
@@ -54,7 +54,7 @@ class SimCluster:
         self.queues = {queue.name: queue for queue in config.queues}
         self.jobs: dict[JobName, SimJob] = {}
         self._uid_prefix = uid_prefix
-        self._names = NoNames() if names is None else names
+        self._find_used = find_used
         self._lines: dict[str, QueueLine] = {}
         self._due: list[tuple[Micros, str, SimJob]] = []
         self._expiring: list[tuple[Micros, JobName]] = []
@@ -245,7 +245,7 @@ class SimCluster:
 
     def _used(self, name: JobName, now: Micros) -> UsedName | None:
         """The entry of a name that is not free yet."""
-        found = self._changes.gone.get(name) or self._names.find(name)
+        found = self._changes.gone.get(name) or self._find_used(name)
         return found if found is not None and found.until > now else None
 
     def _resume(self, job: SimJob, now: Micros) -> None:

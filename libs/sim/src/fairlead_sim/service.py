@@ -7,7 +7,6 @@ and announce. Nothing is told to anybody before it is committed; all that comes 
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
 
 import msgspec
 
@@ -44,13 +43,8 @@ LONGEST_SUBJECT = 1024
 LONGEST_SLEEP = 60.0
 """Seconds between two looks at the clock: it may have been set right meanwhile."""
 type Clock = Callable[[], Micros]
-
-
-class CommitAudience(Protocol):
-    """Hears what was committed."""
-
-    def update(self, statements: Statements, outgoing: list[Outgoing]) -> None:
-        """Hears of what was committed."""
+type HearCommit = Callable[[Statements, list[Outgoing]], None]
+"""Call that hears what was committed."""
 
 
 class _Request(msgspec.Struct):
@@ -155,13 +149,13 @@ class SimService:
 
     # The loop
 
-    async def run(self, audience: CommitAudience) -> None:
+    async def run(self, hear: HearCommit) -> None:
         """Runs until cancelled.
 
         Raises:
             StoreError: the file cannot be written. The process must end: what it believes is not recorded.
         """
-        audience.update(statements.everything(self._cluster), self._untold)
+        hear(statements.everything(self._cluster), self._untold)
         self._untold = []
         # What ended while nobody watched is due at once, and a resumed cluster may have room.
         self._wake.set()
@@ -175,7 +169,7 @@ class SimService:
                     if not request.done.done():
                         request.done.set_result(None)
                 if stated or outgoing:
-                    audience.update(stated, outgoing)
+                    hear(stated, outgoing)
                 self._happened(changes.events)
                 self._count(changes)
         finally:
