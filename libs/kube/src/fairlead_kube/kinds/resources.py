@@ -39,15 +39,8 @@ class Resource[T](msgspec.Struct, frozen=True, kw_only=True):
 
     def metadata(self) -> "Resource[PartialObject]":
         """The same kind, with its metadata alone: less for the server to send and for us to keep."""
-        return Resource(
-            group=self.group,
-            version=self.version,
-            plural=self.plural,
-            kind=self.kind,
-            namespaced=self.namespaced,
-            shape=PartialObject,
-            metadata_only=True,
-        )
+        whole = _kind(self.api_version, self.plural, self.kind, PartialObject, namespaced=self.namespaced)
+        return msgspec.structs.replace(whole, metadata_only=True)
 
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
@@ -60,68 +53,42 @@ class Resource[T](msgspec.Struct, frozen=True, kw_only=True):
         return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def _kueue[T](plural: str, kind: str, shape: type[T], *, namespaced: bool = False) -> Resource[T]:
+def _kind[T](api: str, plural: str, kind: str, shape: type[T], *, namespaced: bool = False) -> Resource[T]:
+    """A kind of an API, as `batch/v1` or `v1`."""
+    group, _, version = api.rpartition("/")
     return Resource(
-        group=KUEUE, version="v1beta2", plural=plural, kind=kind, namespaced=namespaced, shape=shape
+        group=group, version=version, plural=plural, kind=kind, namespaced=namespaced, shape=shape
     )
 
 
-def _core[T](plural: str, kind: str, shape: type[T], *, namespaced: bool = False) -> Resource[T]:
-    return Resource(group="", version="v1", plural=plural, kind=kind, namespaced=namespaced, shape=shape)
+_KUEUE = f"{KUEUE}/v1beta2"
+WORKLOADS = _kind(_KUEUE, "workloads", "Workload", Workload, namespaced=True)
+CLUSTER_QUEUES = _kind(_KUEUE, "clusterqueues", "ClusterQueue", ClusterQueue)
+COHORTS = _kind(_KUEUE, "cohorts", "Cohort", Cohort)
+LOCAL_QUEUES = _kind(_KUEUE, "localqueues", "LocalQueue", LocalQueue, namespaced=True)
+RESOURCE_FLAVORS = _kind(_KUEUE, "resourceflavors", "ResourceFlavor", ResourceFlavor)
+WORKLOAD_PRIORITY_CLASSES = _kind(_KUEUE, "workloadpriorityclasses", "WorkloadPriorityClass", PriorityClass)
+ADMISSION_CHECKS = _kind(_KUEUE, "admissionchecks", "AdmissionCheck", AdmissionCheck)
 
-
-WORKLOADS = _kueue("workloads", "Workload", Workload, namespaced=True)
-CLUSTER_QUEUES = _kueue("clusterqueues", "ClusterQueue", ClusterQueue)
-COHORTS = _kueue("cohorts", "Cohort", Cohort)
-LOCAL_QUEUES = _kueue("localqueues", "LocalQueue", LocalQueue, namespaced=True)
-RESOURCE_FLAVORS = _kueue("resourceflavors", "ResourceFlavor", ResourceFlavor)
-WORKLOAD_PRIORITY_CLASSES = _kueue("workloadpriorityclasses", "WorkloadPriorityClass", PriorityClass)
-ADMISSION_CHECKS = _kueue("admissionchecks", "AdmissionCheck", AdmissionCheck)
-
-NODES = _core("nodes", "Node", Node)
-NAMESPACES = _core("namespaces", "Namespace", Namespace)
-PODS = _core("pods", "Pod", Pod, namespaced=True)
-PERSISTENT_VOLUME_CLAIMS = _core(
-    "persistentvolumeclaims", "PersistentVolumeClaim", PartialObject, namespaced=True
+NODES = _kind("v1", "nodes", "Node", Node)
+NAMESPACES = _kind("v1", "namespaces", "Namespace", Namespace)
+PODS = _kind("v1", "pods", "Pod", Pod, namespaced=True)
+PERSISTENT_VOLUME_CLAIMS = _kind(
+    "v1", "persistentvolumeclaims", "PersistentVolumeClaim", PartialObject, namespaced=True
 ).metadata()
-EVENTS = _core("events", "Event", PartialObject, namespaced=True)
-SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount", PartialObject, namespaced=True).metadata()
+EVENTS = _kind("v1", "events", "Event", PartialObject, namespaced=True)
+SERVICE_ACCOUNTS = _kind("v1", "serviceaccounts", "ServiceAccount", PartialObject, namespaced=True).metadata()
 
-PRIORITY_CLASSES = Resource(
-    group="scheduling.k8s.io",
-    version="v1",
-    plural="priorityclasses",
-    kind="PriorityClass",
-    namespaced=False,
-    shape=PriorityClass,
+PRIORITY_CLASSES = _kind("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", PriorityClass)
+JOBS = _kind("batch/v1", "jobs", "Job", Job, namespaced=True)
+PYTORCH_JOBS = _kind("kubeflow.org/v1", "pytorchjobs", "PyTorchJob", PyTorchJob, namespaced=True)
+NODE_POOLS = _kind("karpenter.sh/v1", "nodepools", "NodePool", NodePool)
+_WEBHOOKS = "admissionregistration.k8s.io/v1"
+MUTATING_WEBHOOKS = _kind(
+    _WEBHOOKS, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", WebhookConfiguration
 )
-JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job", namespaced=True, shape=Job)
-PYTORCH_JOBS = Resource(
-    group="kubeflow.org",
-    version="v1",
-    plural="pytorchjobs",
-    kind="PyTorchJob",
-    namespaced=True,
-    shape=PyTorchJob,
-)
-NODE_POOLS = Resource(
-    group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False, shape=NodePool
-)
-MUTATING_WEBHOOKS = Resource(
-    group="admissionregistration.k8s.io",
-    version="v1",
-    plural="mutatingwebhookconfigurations",
-    kind="MutatingWebhookConfiguration",
-    namespaced=False,
-    shape=WebhookConfiguration,
-)
-VALIDATING_WEBHOOKS = Resource(
-    group="admissionregistration.k8s.io",
-    version="v1",
-    plural="validatingwebhookconfigurations",
-    kind="ValidatingWebhookConfiguration",
-    namespaced=False,
-    shape=WebhookConfiguration,
+VALIDATING_WEBHOOKS = _kind(
+    _WEBHOOKS, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", WebhookConfiguration
 )
 
 
