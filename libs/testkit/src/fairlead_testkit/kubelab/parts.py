@@ -40,46 +40,22 @@ class Ports:
         return cls(*free_ports(len(cls.__dataclass_fields__)))
 
 
-@dataclass(frozen=True)
 class KubeLabPaths:
     """The paths of one lab's files."""
 
-    folder: Path
-
-    @property
-    def logs(self) -> Path:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.logs = folder / "logs"
         """Folder of the logs: `<part>.log` of each part."""
-        return self.folder / "logs"
-
-    @property
-    def audit_log(self) -> Path:
-        """The audit log of the API server."""
-        return self.folder / "logs" / "audit.jsonl"
-
-    @property
-    def audit_policy(self) -> Path:
-        """The audit policy of the API server."""
-        return self.folder / "audit-policy.yaml"
-
-    @property
-    def tokens(self) -> Path:
-        """The token file of the API server."""
-        return self.folder / "tokens.csv"
-
-    @property
-    def stages(self) -> Path:
-        """The stages of KWOK."""
-        return self.folder / "stages.yaml"
-
-    @property
-    def kueue_configuration(self) -> Path:
-        """The configuration of Kueue."""
-        return self.folder / "kueue.yaml"
-
-    @property
-    def kubeconfigs(self) -> Path:
+        self.audit_log = self.logs / "audit.jsonl"
+        self.audit_policy = folder / "audit-policy.yaml"
+        self.tokens = folder / "tokens.csv"
+        """Token file of the API server."""
+        self.stages = folder / "stages.yaml"
+        """Stages of KWOK."""
+        self.kueue_configuration = folder / "kueue.yaml"
+        self.kubeconfigs = folder / "kubeconfig"
         """Folder of the kubeconfigs: `<user>.yaml` of each user."""
-        return self.folder / "kubeconfig"
 
     def kubeconfig(self, user: str) -> Path:
         """Kubeconfig of one user."""

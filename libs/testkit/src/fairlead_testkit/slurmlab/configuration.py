@@ -37,41 +37,20 @@ class SlurmPorts:
         return cls(slurmctld, slurmdbd, mariadb, slurmrestd, tuple(slurmd))
 
 
-@dataclass(frozen=True)
 class SlurmLabPaths:
     """The paths in the lab's folder."""
 
-    folder: Path
-
-    @property
-    def conf(self) -> Path:
-        """Path of slurm.conf."""
-        return self.folder / "etc" / "slurm.conf"
-
-    @property
-    def logs(self) -> Path:
-        """The daemons' logs."""
-        return self.folder / "log"
-
-    @property
-    def munge_socket(self) -> Path:
-        """The socket that munged listens on."""
-        return self.folder / "munge" / "socket"
-
-    @property
-    def rest_socket(self) -> Path:
-        """The socket of the slurmrestd that takes no tokens."""
-        return self.folder / "rest" / "socket"
-
-    @property
-    def database(self) -> Path:
-        """MariaDB's files."""
-        return self.folder / "database"
-
-    @property
-    def jwt_key(self) -> Path:
-        """Key that tokens are signed with."""
-        return self.folder / "state" / "jwt_hs256.key"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.conf = folder / "etc" / "slurm.conf"
+        self.logs = folder / "log"
+        self.munge_socket = folder / "munge" / "socket"
+        self.rest_socket = folder / "rest" / "socket"
+        """Socket of the slurmrestd that takes no tokens."""
+        self.database = folder / "database"
+        """Folder of MariaDB's files."""
+        self.jwt_key = folder / "state" / "jwt_hs256.key"
+        """File of the key that tokens are signed with."""
 
     def make(self) -> None:
         """Make the folders. Others may pass through them: munged and the commands of plain users insist on it."""
