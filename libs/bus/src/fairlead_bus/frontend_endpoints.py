@@ -67,7 +67,6 @@ class EpochFence:
         """Lets a request pass, unless a later leader was obeyed already.
 
         Args:
-            epoch: epoch of the leader who asks.
             own: epoch of the frontend's own leadership. Both are sequences of one stream: whatever was obeyed before the
                 frontend took its lead is below that, or the stream was made anew since.
 
@@ -89,8 +88,6 @@ class FrontendEndpoints:
     """The subjects of a frontend's verbs; the endpoints of its announcer.
 
     Args:
-        bus: the connection.
-        cluster: the cluster's name.
         frontend: the code that does what is asked for.
         leadership: leadership for the cluster's state: who does not own that may change nothing.
         fence: refuses leaders of the past.

@@ -205,8 +205,6 @@ class KubeClient:
         """Delete the object.
 
         Args:
-            resource: kind of the object.
-            name: name of the object.
             namespace: namespace of the object; None for one of the whole cluster.
             uid: UID of the object; None where another that took its name may go, too.
             resource_version: version of the object, as which alone it goes; None for any.

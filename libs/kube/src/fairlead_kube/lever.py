@@ -71,9 +71,7 @@ async def refuses_bad_boost(client: KubeClient, resource: Resource[Workload], na
     """Whether a boost that is no number is refused, by one dry run, once a probe had a valid one taken.
 
     Args:
-        client: calls the cluster's API server.
         resource: Workloads, in the version that the cluster serves.
-        namespace: the namespace of the probe.
 
     Raises:
         RetryableKubeError: the server or the webhook does not answer just now.

@@ -73,7 +73,6 @@ class BoundedQueue(SpanProcessor):
     """Spans that wait to be sent by a thread of OpenTelemetry's. Never waits itself.
 
     Args:
-        exporter: sends them.
         spans: hears how many were sent and how many failed.
     """
 

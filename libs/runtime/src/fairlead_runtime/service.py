@@ -42,7 +42,6 @@ def run_service[S: ServiceSettings](
     """Run a service from the command line to its exit code.
 
     Args:
-        kind: its settings.
         main: the composition root: connects, wires, supervises; returns or raises when the service ends.
         service: its name, as in logs, metrics and traces; by default after the package of `kind`: `scorer` for
             `fairlead_scorer.settings`.

@@ -37,7 +37,6 @@ def load_settings[T: msgspec.Struct](
     """The settings: flags over environment over file over defaults.
 
     Args:
-        kind: the settings struct.
         environ: the environment; field `nats_url` is `FAIRLEAD_NATS_URL` there.
         file: path of a YAML file with the fields as keys.
         arguments: flags as given, by field name.

@@ -47,7 +47,6 @@ def until_next(period: float, now: float) -> float:
     Who rests until the same instants as others looks at the same changes as they do, in one go.
 
     Args:
-        period: the period in seconds.
         now: seconds of any clock; one that others share, where they shall meet.
     """
     return period - now % period if period > 0 else 0.0

@@ -39,8 +39,6 @@ class SimCluster:
         """Creates an empty cluster.
 
         Args:
-            name: the cluster's name.
-            config: its nodes, queues and accounts.
             uid_prefix: makes uids unique over all clusters and all time.
             retention: the time for which ended jobs are remembered.
             find_used: asked for names of forgotten jobs, once their changes were taken; without it they are free then.

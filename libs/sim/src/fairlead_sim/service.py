@@ -70,8 +70,6 @@ class SimService:
 
         Args:
             cluster: fresh from its configuration.
-            store: its file.
-            instruments: counts.
             clock: now; a clock that is set back stands still here until it is past.
             happened: hears of each event once it is committed.
         """

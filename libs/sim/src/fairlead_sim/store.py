@@ -91,7 +91,6 @@ class ClusterStore:
 
         Args:
             path: the file's path; its folder must exist.
-            cluster: the cluster whose truth it is.
             durability: `normal` survives a killed process, `full` a power loss too.
 
         Raises:

@@ -82,7 +82,6 @@ class VirtualRun:
         """Prepare a run.
 
         Args:
-            workload: its jobs, cluster and policy.
             discipline: gives the levels.
         """
         self._workload = workload

@@ -84,7 +84,6 @@ class Commands:
         """Run a program to its end, whatever its exit code.
 
         Args:
-            program: name of the program.
             arguments: arguments of the program, as they are.
             given: standard input of the program.
 

@@ -68,8 +68,6 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
         """The rung that a job was put on.
 
         Args:
-            priority: the job's priority.
-            nice: its nice.
             standing: the level that is known to have been written, for a priority that tells none: that of a held job
                 (0), and the lowest of all, below which no nice takes a job.
         """

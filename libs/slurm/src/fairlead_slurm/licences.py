@@ -39,7 +39,6 @@ class AccountedLicence:
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
-        name: name of the licence.
         seconds: longest time of one command.
         token: names us to slurmctld; by default munge does.
     """

@@ -24,7 +24,6 @@ class PodPartition:
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
-        partition: name of the partition.
         seconds: longest time of one command.
 
     Raises:

@@ -85,8 +85,6 @@ class Bus:
         """Publishes to a stream and waits for its ack.
 
         Args:
-            subject: subject that the message goes to.
-            payload: bytes of the message.
             headers: own headers; the active trace context is added.
             msg_id: lets the stream refuse a repeat for a while; no guarantee over a server's crash.
             expect_last: the last sequence of this very subject, 0 for none; anything else is refused.
@@ -108,7 +106,6 @@ class Bus:
         """Leaves a tombstone: an empty message that stays for `TOMBSTONE_SECONDS`. Never a purge: mirrors hear nothing of one.
 
         Args:
-            subject: the object's subject.
             stamp: the object's epoch and rev, so that mirrors which never saw it know a late duplicate of it.
         """
         return await self.publish(
@@ -208,10 +205,8 @@ async def connect(
     """Connects, and stays connected: later losses are retried for ever.
 
     Args:
-        settings: servers and credentials.
         name: the role's name. Our inboxes are named after the public key that we connect as, which no two users share, or
             after the role where we have none.
-        observer: hears what the bus meets.
 
     Raises:
         ConnectFailedError: no server let us in within the settings' time; or a WebSocket's library is missing.

@@ -40,7 +40,6 @@ class NatsConnection:
         """Makes a connection that is not opened yet.
 
         Args:
-            observer: hears what the connection meets.
             has_new_key: whether there is another key now than the one that `open` is given. Our inbox is named after the
                 key, so only a new connection can take it: where the server refuses ours, this one ends.
         """

@@ -116,9 +116,7 @@ class Announcer:
         """Creates an announcer; it publishes after the first `update`.
 
         Args:
-            bus: the connection.
             leadership: our leadership for the cluster; sets `wake` when it changes.
-            cluster: the cluster's name.
             wake: set when there is something to do.
             next_rev: a revision above all that were given: for the mark, for deletes and for unstamped statements.
             clock: the time now, for the mark.

@@ -25,8 +25,6 @@ class Comparison:
     """A replay of one cluster's subjects, each message judged as it comes: nothing that is right is kept twice.
 
     Args:
-        bus: the connection.
-        cluster: the cluster whose subjects are compared.
         truth: the owner's objects by subject. What changes in it during the replay is to be stated anew in any case.
         epoch: the owner's. A message of a later epoch is forged: mirrors would keep it for ever.
     """

@@ -21,7 +21,6 @@ class ForeignWrites:
 
     Args:
         bus: the connection that the owner writes by.
-        stream: the subjects' stream.
         filter: pattern of the subjects.
         wake: set when there may be something to take.
     """

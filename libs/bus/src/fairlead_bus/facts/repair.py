@@ -29,8 +29,6 @@ class Audit:
     """Replays an owner's subjects now and then, and tells what is missing.
 
     Args:
-        bus: the connection.
-        stream: the subjects' stream.
         filter: pattern of the subjects.
         said: the subjects that were acked to the owner and not deleted since; none while nobody knows.
         lacks: told those that do not stand.
@@ -84,8 +82,6 @@ class Repair:
 
     Args:
         bus: the connection that the owner writes by.
-        leadership: the owner's.
-        cluster: the cluster whose subjects are repaired.
         wake: set when there may be something due.
         said: the subjects that should stand; none while nobody knows.
     """

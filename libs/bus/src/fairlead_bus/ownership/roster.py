@@ -17,7 +17,6 @@ class Roster:
     last acked renewal (`Membership.trusted`, `Leadership.epoch`), never by the roster.
 
     Args:
-        bus: the connection.
         wake: set when there is something to look at.
         each_renewal: whether a lease that was only renewed sets `wake`, as each is every second. Whoever asks only who
             lives and holds what need not look then.

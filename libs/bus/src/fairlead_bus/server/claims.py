@@ -64,7 +64,6 @@ def account_token(signers: Signers, account: Account, *, revoked: Mapping[str, i
     """The token of an account, signed by the operator.
 
     Args:
-        signers: holders of the keys that sign.
         account: the services', a tenant's or the system's.
         revoked: public keys of users who are out, with the second until which their tokens were issued.
     """
@@ -113,7 +112,6 @@ def operator_config(signers: Signers, tokens: Mapping[str, str], store: str) -> 
     """The part of a nats-server's configuration that trusts the operator and knows these accounts.
 
     Args:
-        signers: holders of the keys that sign.
         tokens: the accounts' tokens, by their public keys.
         store: the directory in which the server keeps the tokens that it is handed.
     """

@@ -140,7 +140,6 @@ async def require_durables(bus: Bus, *durables: tuple[str, str]) -> None:
     """Raises where a durable is missing, before the service leads. A server that cannot say now lets it pass.
 
     Args:
-        bus: the connection.
         durables: the stream and the name of each.
 
     Raises:

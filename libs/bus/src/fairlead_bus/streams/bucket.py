@@ -83,7 +83,6 @@ class Bucket:
         """Writes where there is no value; returns the revision.
 
         Args:
-            key: the value's key.
             value: whole.
             by: name of the writer, for those who read the history.
 
@@ -102,7 +101,6 @@ class Bucket:
         """Writes if `rev` is the key's last revision; returns the new one.
 
         Args:
-            key: the value's key.
             value: whole.
             rev: revision that the value is written over.
             by: name of the writer, for those who read the history.
@@ -129,7 +127,6 @@ class Bucket:
         All who read the same history find the same one, whenever they start.
 
         Args:
-            key: the value's key.
             read: raises ContractError where it cannot.
         """
         found = await self._bus.last(self._stream, self._subject(key))

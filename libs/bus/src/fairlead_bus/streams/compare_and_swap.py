@@ -37,10 +37,6 @@ async def swap(
     refused.
 
     Args:
-        bus: the connection.
-        stream: the subject's stream.
-        subject: the subject to write.
-        payload: the new value.
         expected: last sequence of the subject.
         msg_id: an id never used before.
         is_ours: tells the Msg-Id of an earlier write of the same owner whose outcome was never learnt; it becomes the

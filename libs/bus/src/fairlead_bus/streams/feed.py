@@ -57,10 +57,7 @@ class Feed:
     """Calls `deliver` with each message in order; `broken` ends with the reason once order is in doubt.
 
     Args:
-        bus: the connection.
-        stream: the stream to read.
         subject: filter of its subjects.
-        deliver: takes each message.
         start: the point at which to begin, as the server's configuration of consumers says it.
         create_seconds: seconds that the server may take to begin.
         sliced: asked for slice by slice. Where the stream has durables this takes the right to ask for the messages of
@@ -188,7 +185,6 @@ class Feed:
         """Returns when the message with this stream sequence, or a later one, is processed.
 
         Args:
-            seq: the sequence.
             within: seconds after which it returns anyway.
 
         Raises:

@@ -82,10 +82,7 @@ class Mirror[T]:
         """Creates a mirror that is empty before `run`.
 
         Args:
-            bus: the connection.
-            stream: the stream to mirror.
             filter: pattern of the mirrored subjects.
-            codec: reads a payload.
             wake: set when there is something to take.
             stamp: tells which of two values of a subject is the newer, where writers say so.
             belongs: whether a value may stand under a subject, with this stream sequence. Else whoever may write one

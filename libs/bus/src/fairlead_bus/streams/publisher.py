@@ -36,7 +36,6 @@ class Publisher:
         """Creates a publisher with nothing in flight.
 
         Args:
-            bus: the connection.
             acked: hears each ack as it comes, without a future to be kept for it.
         """
         self._bus = bus

@@ -67,8 +67,6 @@ class Overtaking:
     """Reads messages that stand behind a flood, before the durable brings them.
 
     Args:
-        bus: the connection.
-        stream: the durable's stream.
         pattern: pattern of the subjects that the durable delivers.
     """
 

@@ -108,10 +108,6 @@ class Worker:
         """Creates a worker that has fetched nothing.
 
         Args:
-            bus: the connection.
-            stream: the durable's stream.
-            durable: the durable's name.
-            handle: handles one delivery.
             parallel: number of messages that are handled at once.
             line_of: the line that a subject's messages stand in; by default there is one for all.
             share: number of one line's messages that are handled at once; by default all. A crowded line has less while

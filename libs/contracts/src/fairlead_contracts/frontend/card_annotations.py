@@ -97,7 +97,6 @@ def decode_register(node: str, value: str | bytes) -> tuple[CardState, ...]:
 
     Args:
         node: the node that says so, for the error.
-        value: the annotation's value.
 
     Raises:
         RegisterError: in no way that HAMi writes, or it states a card without a name or twice, or less than nothing.

@@ -230,8 +230,6 @@ def is_decided_at(subject: str, told: Decision | StatedPastUse, seq: int) -> boo
     """Whether a decision stands where its shard's belongs, and is none of an epoch that is yet to come.
 
     Args:
-        subject: the subject that it stands under.
-        told: the decision.
         seq: its own stream sequence: a claim stands before what is decided under it.
     """
     if isinstance(told, Decision) and told.epoch > seq:

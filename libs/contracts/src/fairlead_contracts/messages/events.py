@@ -192,9 +192,6 @@ def about(cluster: str, job: Subject, at: Micros, what: str) -> About:
     """The common part of an event of a frontend, which knows no tenants: it names the scope.
 
     Args:
-        cluster: the job's cluster.
-        job: the job that it happened to.
-        at: the instant at which it happened.
         what: makes the event's id with the job's uid: each thing happens once, in every copy the same.
     """
     return About(

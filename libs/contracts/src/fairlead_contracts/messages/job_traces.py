@@ -131,8 +131,6 @@ def trace_of_submission(
     """The root that a job carries that was submitted on NATS: in its sender's trace, where that has one.
 
     Args:
-        tenant: the submission's tenant.
-        submission: its id.
         at: the instant at which the server took it in: the same at each delivery.
         ratio: the part of all traces that is kept; a sender's own choice is followed.
         caller: the sender's span.
@@ -205,7 +203,6 @@ def spans_of_event(event: Event, ratio: float, seen: Micros | None = None) -> It
     """The stages that an event of a job's frontend ends; of a job that nobody submitted on NATS the root, too.
 
     Args:
-        event: the job's event.
         ratio: the part that is kept of the traces that begin here.
         seen: the instant at which the event was noticed; None where it is told again.
     """

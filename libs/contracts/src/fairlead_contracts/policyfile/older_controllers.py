@@ -211,7 +211,6 @@ class _StringReader:
         """A number from 0; the default, and a problem, where it is none.
 
         Args:
-            key: the file's key.
             default: the value that its authors took.
             ours: the document's key that it becomes.
             counted: the document's unit, where that is another one.

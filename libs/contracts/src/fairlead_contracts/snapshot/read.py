@@ -83,7 +83,6 @@ def read_snapshot(found: object, *, unread: Collection[FieldError] = ()) -> Snap
     """The snapshot in plain values, as a YAML or JSON parser gives them.
 
     Args:
-        found: the values.
         unread: problems of its parser, told with the rest.
 
     Raises:

@@ -36,7 +36,6 @@ class SnapshotChecks[Job]:
 
     Args:
         written: the snapshot, as far as it could be read.
-        jobs: its jobs.
         kept: positions in the file of the entries that are in it, by list; by default all are.
         stated: names of pools and tenants that the file has, also of entries that could not be read.
     """

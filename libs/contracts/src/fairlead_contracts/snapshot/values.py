@@ -229,7 +229,6 @@ class SnapshotValues:
         Args:
             place: where the amounts stand.
             found: amounts by resource.
-            pool: its name.
             known: the pool's resources; None where they are not known.
         """
         if known is None or found.keys() <= known:

@@ -54,7 +54,6 @@ class ExecPlugin:
 
     Args:
         settings: the `exec` of the kubeconfig's user.
-        cluster: the cluster that it signs in at.
         clock: seconds since the Unix epoch.
 
     Raises:

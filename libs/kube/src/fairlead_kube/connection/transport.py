@@ -133,7 +133,6 @@ class Transport:
             method: HTTP method, as `GET`.
             path: path from the root of the server, with its parts percent-encoded.
             query: words behind the `?`.
-            body: body of the request.
             content_type: form of `body`; tells the three kinds of patch apart.
             accept: the form of the answer.
             impersonate: user to do it as, such as `system:serviceaccount:team-a:default`.

@@ -72,8 +72,6 @@ class TermFigures:
 
     Args:
         use: base units, by job.
-        multiplier: the multiplier of each job.
-        rules: the pool's rules.
     """
 
     def __init__(self, use: Ints, multiplier: NumberedFractions, rules: PoolRules) -> None:

@@ -65,7 +65,6 @@ class ShareMeasure:
     What a tenant is entitled to divides all its resources alike, so the dominant resource does not depend on it.
 
     Args:
-        rules: the pool's rules.
         queues: numbers that queues have already.
     """
 

@@ -46,7 +46,6 @@ def worth_in_words(document: PolicyDocument, pool: str, capacity: Mapping[str, i
     """The worth of a day in a pool, tenant by tenant, and how to choose the rate where parts are small.
 
     Args:
-        document: the policy.
         pool: the pool's name in the policy.
         capacity: the pool's capacity in base units; empty where nobody knows it.
 

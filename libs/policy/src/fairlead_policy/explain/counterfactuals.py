@@ -51,8 +51,6 @@ def ends_to_pass(
         breakdown: the parts of the tag of `position`.
         position: a position of a tenant that stands alone.
         other: a position of another top-level tenant, now before it.
-        rules: the pool's rules.
-        now: the instant.
 
     Returns:
         Base units by resource; None where no end is enough: past use and own jobs before it count on.
@@ -83,10 +81,7 @@ def starts_to_fall_behind(
     """The least amount that another's tenant has to start, out of its turn, before that job stands behind this one.
 
     Args:
-        position: the job's position.
         other: a position of a tenant that stands alone, now before it.
-        rules: the pool's rules.
-        now: the instant.
 
     Returns:
         The resource that the other tenant holds most of, and base units of it; None where no start is enough, or only

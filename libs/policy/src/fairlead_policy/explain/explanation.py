@@ -112,8 +112,6 @@ def neighbour_of(position: Position, other: Position, rules: PoolRules, now: Mic
     Args:
         position: the position of the job behind.
         other: the position of the one before it.
-        rules: the rules that both were ordered by.
-        now: the instant of the order.
     """
     parent, own, bar = _sides_where_ways_part(position, other, rules, now)
     same = position.tenant == other.tenant

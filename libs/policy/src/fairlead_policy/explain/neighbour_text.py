@@ -30,7 +30,6 @@ def before_in_words(one: Neighbour, position: Position, rules: PoolRules) -> str
     Args:
         one: the job that stands before.
         position: the position of the other.
-        rules: the rules that both were ordered by.
     """
     who = f"{one.id} of {one.tenant}" if one.id else f"a job of {one.tenant}"
     below = f" (within {one.within})" if one.within and one.within != position.tenant else ""
@@ -242,10 +241,6 @@ class RowCauses:
 
     Of tenants side by side with strict classes, by the terms of both keys. Where tenants stand in a tree, classes are terms
     or H-DRF scales shares, two rows of figures do not tell it: `explanation.neighbour_of` does, a job at a time.
-
-    Args:
-        rules: the rules that the positions were made by.
-        now: the instant of the order.
     """
 
     def __init__(self, rules: PoolRules, now: Micros) -> None:

@@ -46,8 +46,6 @@ def around_position(
     """The surroundings of a position among the jobs of these tenants, or all.
 
     Args:
-        order: the order of these jobs.
-        position: the job's position.
         count: number of neighbours on each side.
         tenants: the tenants, with each of them all below its top-level tenant.
     """
@@ -71,7 +69,6 @@ def _around(order: Order, side: SideBySide, position: Position, count: int) -> A
     """The surroundings of a position among these jobs; who holds what is not known here.
 
     Args:
-        order: the order that the jobs are of.
         side: the jobs, as they stand to the position.
         position: may be of none of them.
         count: number of neighbours on each side.
@@ -117,8 +114,6 @@ def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: i
 
     Args:
         parts: the shards' parts, each with what stands around the same position at the same instant.
-        rules: the rules of their basis.
-        now: the instant.
         count: number of neighbours on each side.
     """
     before = merge_positions([part.nearest for part in parts], rules, now)

@@ -25,9 +25,7 @@ class Wording:
     """Says of the jobs of one pool why they stand where they stand. What many jobs share is put in words once.
 
     Args:
-        rules: the rules that the positions were made by.
         standings: the tenants' shares, as far as they are known.
-        now: the instant of the order.
         oversized: whether some job may ask for more than the pool has: each is looked at then.
     """
 
@@ -194,10 +192,7 @@ def terms_in_words(
     """The tag, the waiting, and what can never start.
 
     Args:
-        position: the job's position.
         standing: the share of its top-level tenant; None where it is not known.
-        rules: the rules that the position was made by.
-        now: the instant of the order.
     """
     known = {} if standing is None else {standing.tenant: standing}
     return Wording(rules, known, now).reasons(position)[1:]

@@ -69,9 +69,6 @@ def query_shards(uid: str, tenant: str, rules: PoolRules, at: Micros) -> ShardQu
     """Asks where a job stands and which changes would move it, all else being equal.
 
     Args:
-        uid: the job's uid.
-        tenant: its own.
-        rules: the rules of the pool that it waits in.
         at: the instant that all shards are asked for.
     """
     own = yield ShardsAsked(ShardQuestion(at=at, uid=uid, tenant=tenant, what_if=True), tenant)
@@ -147,7 +144,6 @@ def with_what_if(
     Args:
         reply: the reply with the job's position, where that is asked for and the shard holds it.
         order: the order of the shard's tenants, or of more.
-        asked: the question.
         tenants: the shard's tenants; None for all of the order.
     """
     if asked.below is not None:
@@ -198,8 +194,6 @@ def explain(fact: Explanation, position: Position, order: Order) -> Explanation:
     """The explanation of a waiting job by the order of its whole pool.
 
     Args:
-        fact: the job's own facts.
-        position: its position in the order.
         order: the order of the whole pool, at the instant that is asked for.
     """
     found = with_findings(fact, findings_in(order, position), order.rules, order.now)
@@ -207,14 +201,7 @@ def explain(fact: Explanation, position: Position, order: Order) -> Explanation:
 
 
 def with_findings(fact: Explanation, findings: ShardFindings, rules: PoolRules, at: Micros) -> Explanation:
-    """The explanation of a job with what its shards found.
-
-    Args:
-        fact: the job's own facts.
-        findings: what the job's shards found.
-        rules: the rules of its pool.
-        at: the instant.
-    """
+    """The explanation of a job with what its shards found."""
     fact = msgspec.structs.replace(fact, standing=findings.standing, divide_by=divided_by(rules))
     found = findings.found
     if found is None:
@@ -233,7 +220,6 @@ def rename_jobs(findings: ShardFindings, called: Callable[[Position], Position])
     """The findings with jobs under other names.
 
     Args:
-        findings: what the job's shards found.
         called: a position with the names by which jobs are to be told.
     """
     found = findings.found

@@ -35,8 +35,6 @@ class SideBySide:
     Args:
         sequences: the tenants' whole sequences, each with jobs.
         bar: the sort key of the position.
-        rules: the pool's rules.
-        now: the instant.
     """
 
     def __init__(
@@ -89,7 +87,6 @@ class SideBySide:
 
         Args:
             skipped: the sequence that the position is the next job of; None for another shard's.
-            count: the number of jobs.
         """
         behind = ~self._before
         if skipped is not None:

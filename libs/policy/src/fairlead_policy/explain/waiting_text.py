@@ -29,8 +29,6 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
 
     Args:
         found: the job, with its position and what would move it, as far as that is known.
-        rules: the rules that the position was made by.
-        now: the instant of the answer.
     """
     position, what_if = found.position, found.what_if
     if position is None:

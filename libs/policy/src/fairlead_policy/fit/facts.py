@@ -43,7 +43,6 @@ def node_of(node: SnapshotNode, cards: tuple[CardState, ...]) -> FitNode:
     """The node, with what is free on it.
 
     Args:
-        node: the node as the snapshot has it.
         cards: the node's cards; see `cards_on`.
     """
     used = node.used or {}

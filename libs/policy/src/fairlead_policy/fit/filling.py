@@ -44,7 +44,6 @@ class Filling:
 
         Args:
             shape: position of the shape.
-            strategy: the rule by which nodes are chosen.
             later: shapes yet to come, whose nodes are left to them where others will do.
         """
         count = self._zone.shapes[shape].count

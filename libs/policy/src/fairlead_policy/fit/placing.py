@@ -46,7 +46,6 @@ def place(
     exact; heuristics alone promise no such thing.
 
     Args:
-        gang: the gang that is to be placed.
         nodes: the nodes, each name once.
         strategy: binpack: as few nodes as can be; spread: as many, evenly.
         empty: whether to ask as if nothing ran anywhere.

@@ -51,11 +51,6 @@ def with_pods(gang: Gang, nodes: Mapping[str, FitNode], pods: Iterable[PlacedPod
     """The nodes that the pods use, with that much less free.
 
     A card of a node that registers none is one of its GPUs; one that a node does not register any more counts nowhere.
-
-    Args:
-        gang: the pods' gang.
-        nodes: the nodes by name.
-        pods: the pods as placed.
     """
     on: dict[str, list[PlacedPod]] = defaultdict(list)
     for pod in pods:

@@ -73,7 +73,6 @@ def node_strategy_of(annotations: Mapping[str, str], default: CardStrategy) -> C
     """The rule by which HAMi chooses among nodes for the pod.
 
     Args:
-        annotations: the pod's annotations.
         default: the scheduler's rule, where the annotation is absent (its flag `--node-scheduler-policy`).
     """
     text = annotations.get(NODE_POLICY)

@@ -71,7 +71,6 @@ def plan_class_bands(
 
     Args:
         class_bands: the bands, highest first; each queued job belongs to one.
-        queued: the jobs.
         able: capabilities of the queues' frontends.
         reserved: whether starts are promised there.
         plan: `plan_levels`, or what remembers it.

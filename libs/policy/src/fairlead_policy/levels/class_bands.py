@@ -58,7 +58,6 @@ def class_bands_by(
     """The class bands of a pool under this policy, the highest first; empty where its queues have no band in common.
 
     Args:
-        document: the policy.
         queues: the pool's, in one cluster.
         values: that cluster's values of the classes that it knows.
     """

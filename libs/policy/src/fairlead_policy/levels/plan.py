@@ -62,7 +62,6 @@ def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], b
         window: the queue's heads as wanted, in order.
         outside: the queue's other waiting jobs: all that are labelled, and of those at the default level at least
             the first by tie.
-        band: the queue's band.
     """
     labelled = _WindowInBand.fitting(window, outside, band)
     if labelled is None:

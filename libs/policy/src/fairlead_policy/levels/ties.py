@@ -33,10 +33,8 @@ def tie_of(rule: TieRule, queue_time: Micros, *, name: str, uid: str) -> Tie:
     """The tie of a job as its frontend breaks it.
 
     Args:
-        rule: the frontend's rule.
         queue_time: the queue time, as stated.
         name: the frontend's own id of the job; where numbers count, `<job>` or `<job>_<task>`.
-        uid: the job's uid.
     """
     match rule:
         case TieRule.INSTANT:

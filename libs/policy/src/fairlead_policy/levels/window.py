@@ -92,7 +92,6 @@ def take_window[J, Q: Hashable](
     Args:
         candidates: the positions in the wanted order.
         waiting: number of waiting jobs in each queue, without those that stand apart.
-        window_size: the size of the window.
     """
     taken: list[J] = []
     seen = dict.fromkeys(waiting, 0)

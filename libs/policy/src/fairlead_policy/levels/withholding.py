@@ -70,9 +70,7 @@ def judge_withholding(
     twice. What is merely not known (no leave and nobody took it back, an unreadable word) leaves them as they are.
 
     Args:
-        document: the policy.
         queues: the pool's queues in one cluster.
-        leave: the leave to steer that cluster.
         control: the operators' strictest word on the pool.
         values: the cluster's values of the classes that it knows.
         found: the lever that the cluster was last found to obey.

@@ -39,7 +39,6 @@ class HeadColumns:
 
         Args:
             chosen: the trees.
-            now: the instant.
             window: number of jobs of each queue.
             names: the tenants that were asked for, whoever of them has a tree; None for all.
         """

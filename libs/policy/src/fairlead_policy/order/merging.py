@@ -49,7 +49,6 @@ def merge_positions(parts: Iterable[Sequence[Position]], rules: PoolRules, now: 
 
     Args:
         parts: parts of one basis, in any order; each at its own instant, where no top-level tenant's own sequence moved since.
-        rules: the rules of that basis.
         now: the one instant that all are compared at; keys of positions beyond the cap are brought up to it.
     """
     positions = list(chain.from_iterable(parts))

@@ -15,9 +15,6 @@ class PoolFacts:
 
     Every change replaces what was known under the uid, so facts may be told again, in any order. Changes are noted at
     once, and a snapshot is made of them when somebody looks.
-
-    Args:
-        rules: the pool's rules.
     """
 
     def __init__(self, rules: PoolRules) -> None:

@@ -74,10 +74,7 @@ class Positions(Sequence[Position]):
     """The positions of jobs, first job first.
 
     Args:
-        line: the jobs.
         order: rows of the line, in order.
-        measure: the pool's measure.
-        now: the instant.
     """
 
     def __init__(self, line: PositionedJobs, order: Ints, measure: ShareMeasure, now: Micros) -> None:

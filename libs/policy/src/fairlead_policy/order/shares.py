@@ -17,11 +17,7 @@ def divided_by(rules: PoolRules) -> str | UnsetType:
 
 
 class Quotients:
-    """Start tags of one pool's positions in two numbers each. What many positions share is divided once.
-
-    Args:
-        rules: the pool's rules.
-    """
+    """Start tags of one pool's positions in two numbers each. What many positions share is divided once."""
 
     def __init__(self, rules: PoolRules) -> None:
         units = rules.unit_share_by_name.items()

@@ -50,11 +50,7 @@ class DepthStandings(NamedTuple):
 
 
 class SiblingStandings:
-    """Columns of the trees that somebody looked at, as far as they looked. Tenants get numbers on the way.
-
-    Args:
-        rules: the pool's rules.
-    """
+    """Columns of the trees that somebody looked at, as far as they looked. Tenants get numbers on the way."""
 
     def __init__(self, rules: PoolRules) -> None:
         self.tenants: list[str] = []

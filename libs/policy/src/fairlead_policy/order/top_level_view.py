@@ -20,13 +20,7 @@ _FEW = 256
 
 
 class TopLevelView:
-    """The jobs of top-level tenants: all of them, or those that queues' heads are taken from.
-
-    Args:
-        measure: the pool's measure.
-        jobs: the jobs of these tenants.
-        now: the instant.
-    """
+    """The jobs of top-level tenants: all of them, or those that queues' heads are taken from."""
 
     def __init__(self, measure: ShareMeasure, jobs: SequenceColumns, now: Micros) -> None:
         self._now = now

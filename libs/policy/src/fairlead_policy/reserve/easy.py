@@ -75,7 +75,6 @@ def reserve(scene: ReserveInputs, before: ReservationState) -> Reservation:
     """The head, its promise, and who may pass it.
 
     Args:
-        scene: the facts at an instant.
         before: the decisions that stand. Passes of jobs that are in neither `order` nor `held` are forgotten.
     """
     return _Deciding(scene, before).reservation()
@@ -85,7 +84,6 @@ def recalled(scene: ReserveInputs, stands: Sequence[str]) -> str:
     """The head before a restart: the first that does not fit of those that carry a level; empty for nobody.
 
     Args:
-        scene: the facts.
         stands: the uids of waiting jobs that carry a level, in the frontend's order.
     """
     waiting = {one.uid: one for one in scene.order}

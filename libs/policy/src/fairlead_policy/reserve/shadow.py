@@ -62,7 +62,6 @@ def shadow_of(
         demand: the job's demand, base units. It fits into the capacity.
         capacity: the pool's capacity, base units.
         runs: all that holds capacity, as far as is seen.
-        now: the instant.
         lag: greatest age of what is seen. What should have ended before that, and has not, never ends.
     """
     runs = list(runs)

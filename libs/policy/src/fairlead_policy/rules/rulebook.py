@@ -84,7 +84,6 @@ class Rulebook:
 
     Args:
         document: the policy, as checked by the contracts.
-        revision: the revision of the document in its bucket.
     """
 
     def __init__(self, document: PolicyDocument, revision: int) -> None:
@@ -312,7 +311,6 @@ class Rulebook:
         say: exactly as they will of the job.
 
         Args:
-            submission: the submission, as read by the contracts.
             capacity: the capacity of the pool that it would stand in, base units.
             cluster: the cluster that it would run in; empty where none is known.
             queue: the queue that it would stand in; None where it has none.

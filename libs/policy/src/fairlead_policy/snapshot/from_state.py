@@ -46,8 +46,6 @@ def snapshot_of(
 
     Args:
         states: last values by state subject.
-        document: the policy that is in force.
-        now: the instant of the snapshot.
         pool: the only pool, by its policy name; a name that no cluster states gives an empty snapshot.
         past: past use as it counts now, of tenants that have jobs of their own. A snapshot has room for what a tenant
             used in one pool; of one that is in several, or that the policy has put into another since, it is left out.

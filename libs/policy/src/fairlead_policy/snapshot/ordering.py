@@ -118,7 +118,6 @@ def _apart(
     """Whether each job of a pool cannot start as things are.
 
     Args:
-        pool: the pool.
         waiting: its jobs with what they weigh: by the capacity that is judged where the pool states no quota.
         asking: the same jobs, with what they ask for.
         amounts: what they weigh by resource, as far as it is known side by side.
@@ -203,11 +202,9 @@ def _ordered(
     """The pool in order.
 
     Args:
-        pool: the pool.
         order: the facts of what runs there, and of past use.
         jobs: the jobs that wait there, with what they weigh.
         asking: the same jobs, with what they ask for.
-        now: the instant.
     """
     snapshot = order.snapshot
     # A million demands are looked at once.

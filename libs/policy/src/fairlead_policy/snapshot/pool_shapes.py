@@ -58,7 +58,6 @@ def pool_shapes(
 
     Args:
         clusters: the objects of all clusters.
-        rulebook: the policy's rulebook.
         cards: the cards by pool, as `cards_by_pool` finds them.
     """
     parts: dict[str, list[PoolState]] = {}

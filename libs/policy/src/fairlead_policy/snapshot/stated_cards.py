@@ -116,7 +116,6 @@ class PoolCards:
 
         Args:
             demand: the demand of all pods together, as the job's frontend counts.
-            pods: the number of pods.
             shapes: the pods' asks one by one, where these say more than the sum.
         """
         pods = sum(shape.pods for shape in shapes) or pods

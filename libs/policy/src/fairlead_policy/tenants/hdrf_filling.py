@@ -71,7 +71,6 @@ class _Keys:
     """Makes heads of jobs and of the tags that their nodes stand at.
 
     Args:
-        measure: the pool's measure.
         horizon: submit instants before it count as it; None where none is.
     """
 
@@ -365,7 +364,6 @@ class LiveTree:
     Args:
         top: its root; nobody changes what is below it.
         paths: the children that lead to each tenant with own jobs or nobody below it, from the top down.
-        measure: the pool's measure.
         horizon: submit instants before it count as it; None where none is.
     """
 

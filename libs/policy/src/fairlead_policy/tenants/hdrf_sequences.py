@@ -97,7 +97,6 @@ def whole_sequences(
     Args:
         top: the tree as it stands before any of them starts; left as it is.
         table: all jobs of its tenants.
-        measure: the pool's measure.
         now: the instant that the cap is measured from.
     """
     sequences = _WholeSequences(table, measure, now)

@@ -49,7 +49,6 @@ class OwnLine:
     """A tenant's own line, as a value: a change gives another one. Jobs are sorted in when somebody looks, once, and as deep as they look.
 
     Args:
-        measure: the pool's measure.
         known: the parts that it is made from.
     """
 

@@ -116,7 +116,6 @@ class ChildShares:
     Args:
         entitlements: the children's entitlements, by number.
         past: past use of the node itself, in parts of the pool by resource.
-        rules: the pool's rules.
     """
 
     def __init__(self, entitlements: Sequence[Fraction], past: Sequence[Fraction], rules: PoolRules) -> None:

@@ -27,12 +27,7 @@ class InfiniteCause(NamedTuple):
 
 
 def cause_of(use: Mapping[str, int], rules: PoolRules) -> InfiniteCause:
-    """The cause of an infinite share, where it is a resource that the pool has none of.
-
-    Args:
-        use: the use of its tenant.
-        rules: the pool's rules.
-    """
+    """The cause of an infinite share, where it is a resource that the pool has none of."""
     name = lacking_of(use, rules)
     return InfiniteCause("", 0) if name is None else InfiniteCause(name, min(use[name], LARGEST))
 
@@ -56,11 +51,7 @@ class ServiceOrder:
 
     Args:
         prefixes: the beginning of each one's sequence, by tenant below the top-level one and that itself.
-        top: the top-level tenant.
-        table: their jobs.
-        measure: the pool's measure.
         use: the use below the top-level tenant: what runs, and past use.
-        now: the instant.
     """
 
     def __init__(

@@ -96,7 +96,6 @@ def own_orders(
     """The jobs by tenant, and by its own order: (class, terms, submitted, uid).
 
     Args:
-        columns: the jobs' columns.
         tenant: number of each job's tenant.
         tenants: their number.
         uid_of: the uid of a job by its number; asked only where it decides.
@@ -239,7 +238,6 @@ class OwnLines:
         Args:
             jobs: the jobs, whosever they are.
             queues: the queue of each; None where nobody asks for the first of a queue.
-            measure: the pool's measure.
             apart: whether each cannot start as things are, where its queue does not say so; None where all can.
             amounts: their demands, see `amounts_of`, where they are known.
         """
@@ -267,7 +265,6 @@ class OwnLines:
             tenant: number of each one's tenant.
             told: the jobs; asked for their uids only where these decide.
             tenants: the tenants' names by number.
-            measure: the pool's measure.
         """
         is_by_class = measure.rules.strict or not len(tenant)
         terms = None if is_by_class else _own_terms(columns.weight_number, columns.submitted, measure)

@@ -54,9 +54,6 @@ class TenantQueue:
     """A tenant's state in a pool.
 
     Args:
-        tenant: its name.
-        measure: the pool's measure.
-        line: the waiting jobs.
         held: the running jobs' use, and past use.
     """
 
@@ -224,10 +221,7 @@ def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measu
     """The scores of jobs of these tenants, side by side.
 
     Args:
-        jobs: the tenants' jobs.
-        queues: the tenants' queues.
         starts: the position of each tenant's first job.
-        measure: the pool's measure.
     """
     rules = measure.rules
     held, lacking = np.zeros((len(rules.resources), len(queues)), np.int64), np.zeros(len(queues), np.bool_)

@@ -19,7 +19,6 @@ def tenant_share_of(
     Args:
         tenant: a leaf, or a tenant with others below it.
         tenant_queues: the queues whose use counts as the tenant's.
-        rules: the pool's rules.
         past: use of its own that is no tenant queue's.
     """
     use = _sum(tenant_queue.use for tenant_queue in tenant_queues)

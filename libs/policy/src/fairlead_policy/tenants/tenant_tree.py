@@ -36,8 +36,6 @@ class TenantTree:
     """The state of a top-level tenant and all below it in a pool. One that stands alone is a tree of one node.
 
     Args:
-        top: the top-level tenant.
-        measure: the pool's measure.
         tenant_queues: the queues of the tenants that wait or run, or did of late.
         past: past use of tenants with children that is nobody's below.
         cached_tree: the tree that an earlier state was served from (H-DRF).

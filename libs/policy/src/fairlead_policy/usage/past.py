@@ -86,11 +86,7 @@ class _Run(NamedTuple):
 
 
 class PastUse:
-    """Past use of tenants, from what was settled of them and from runs since.
-
-    Args:
-        decay: the decay of use.
-    """
+    """Past use of tenants, from what was settled of them and from runs since."""
 
     def __init__(self, decay: Decay) -> None:
         self._decay = decay

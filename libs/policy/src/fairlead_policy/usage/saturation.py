@@ -40,12 +40,7 @@ def whole_room(capacity: Mapping[str, int]) -> FlavorRoom:
 
 
 class Saturation:
-    """The waiting and running jobs of a pool, as far as they say which resources are used up.
-
-    Args:
-        rules: the pool's rules.
-        rooms: the room of each part of the pool.
-    """
+    """The waiting and running jobs of a pool, as far as they say which resources are used up."""
 
     def __init__(self, rules: PoolRules, rooms: Mapping[PoolPart, FlavorRoom]) -> None:
         self._rules = rules
@@ -61,7 +56,6 @@ class Saturation:
         """Adds `step` running jobs of this demand to a part of the pool.
 
         Args:
-            part: the part of the pool.
             demand: the demand of one job.
             flavors: the flavor of each resource that it holds, as far as that is told.
             step: the number of jobs; fewer run, where it is below 0.

@@ -106,7 +106,6 @@ def hook_files(settings: HookSettings, conf: Mapping[str, str] | None = None) ->
     """All files of the hooks, by name within the folder.
 
     Args:
-        settings: settings of the hooks.
         conf: the site's slurm.conf, by key in small letters; None where it is not known.
     """
     program = shlex.quote(f"{settings.folder}/{PROGRAM}")

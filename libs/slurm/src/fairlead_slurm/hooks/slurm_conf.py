@@ -62,7 +62,6 @@ def lua_dangers(settings: HookSettings, job_submit: str | None) -> Iterator[Dang
     """The danger that job_submit.lua does not call Fairlead's part.
 
     Args:
-        settings: settings of the hooks.
         job_submit: the file beside slurm.conf; None where there is none.
     """
     if job_submit is not None and LUA in job_submit:

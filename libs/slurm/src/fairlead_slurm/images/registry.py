@@ -57,7 +57,6 @@ class Registries:
     """A client of image registries.
 
     Args:
-        credentials: credentials by host of the registry.
         seconds: longest time of all requests about one image.
         plain: hosts that are spoken to without TLS; this machine always is, as docker does it.
     """

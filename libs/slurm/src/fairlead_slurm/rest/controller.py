@@ -30,7 +30,6 @@ class RestController:
     them where slurmrestd cannot.
 
     Args:
-        client: calls slurmrestd.
         commands: runs Slurm's commands on the same slurmctld.
     """
 

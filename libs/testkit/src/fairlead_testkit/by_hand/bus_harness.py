@@ -80,8 +80,6 @@ async def working(bus: Bus, handle: DeliveryHandler, **more: object) -> AsyncIte
     """A worker on submissions to the cluster `c1`, for the time of the block.
 
     Args:
-        bus: the harness's connection.
-        handle: handles one delivery.
         more: further arguments of the worker.
     """
     worker = Worker(bus, stream=SUBMIT, durable=submit_durable("c1"), handle=handle, **more)  # type: ignore[arg-type] # passed on

@@ -36,10 +36,7 @@ async def submit(
     """Publish a submission; gives its place in the stream. Without a Msg-Id, as a plain client would.
 
     Args:
-        bus: the connection.
-        payload: the body.
         cluster: cluster to send to; the builders' own unless given, `any` for the scorers to choose.
-        tenant: the tenant whose job it is.
         msg_id: names the copy.
     """
     return (await bus.publish(subjects.submit(cluster, tenant), payload, msg_id=msg_id)).seq

@@ -21,7 +21,6 @@ class SteeredRun(VirtualRun):
     """A run under the workload's own policy, whose pool has one queue.
 
     Args:
-        workload: its jobs, cluster and policy.
         reaction: the time from a change to its levels; what happens in between goes by the old ones.
     """
 

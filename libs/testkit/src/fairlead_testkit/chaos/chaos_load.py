@@ -51,9 +51,6 @@ class Load:
         Args:
             bus: a connection that nothing breaks.
             tenants: the first one also submits urgent jobs.
-            rng: draws what is submitted when.
-            per_second: number of jobs a second.
-            cluster: the cluster that they are sent to.
             more: fields that every body has beside a demand and a run time.
         """
         self._bus = bus
@@ -113,7 +110,6 @@ class Chaos(ABC):
     """Breaks one thing after another, several at a time, and mends each after a while.
 
     Args:
-        rng: draws what is done when.
         pauses: the least and the longest time between two deeds, in seconds.
     """
 

@@ -28,7 +28,6 @@ class PodLoad:
 
     Args:
         site: runs.
-        rng: draws what is submitted when.
         per_second: number of jobs a second, in the long run.
     """
 
@@ -63,14 +62,7 @@ class PodLoad:
 
 
 class PodBreaker(Chaos):
-    """Kills one thing after another, several at a time, and starts each again after a while; cancels and requeues jobs.
-
-    Args:
-        fleet: the bridge's fleet.
-        site: Slurm's site.
-        load: the load whose jobs are taken back.
-        rng: draws what is done when.
-    """
+    """Kills one thing after another, several at a time, and starts each again after a while; cancels and requeues jobs."""
 
     def __init__(self, fleet: PodFleet, site: PodFleetSite, load: PodLoad, rng: random.Random) -> None:
         super().__init__(rng, (0.1, 1.0))

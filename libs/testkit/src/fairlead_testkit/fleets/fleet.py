@@ -22,16 +22,10 @@ class Fleet(ProcessFleet):
     """A nats-server or several, one simulated cluster, any number of scorers and admitters.
 
     Args:
-        directory: folder of logs, stores and configuration.
-        policy: stored before the services start.
         gpus: number of GPUs of each of the simulated cluster's nodes; all tenants of the policy enter by its one queue.
-        nodes: number of nodes.
         cluster_config: configuration of another cluster, as it stands in its YAML file.
         sims: number of simulated clusters: one; none where a test starts it itself.
-        scorers: number of scorers.
         admitters: number of admitters; one leads.
-        settings: settings of all services, by field name.
-        servers: number of nats-servers.
     """
 
     def __init__(

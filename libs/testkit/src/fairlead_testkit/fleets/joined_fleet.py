@@ -24,10 +24,8 @@ class JoinedFleet(ProcessFleet):
     """A nats-server, and the services that serve both labs.
 
     Args:
-        directory: folder of logs and stores.
         slurm: runs already.
         kube: runs already.
-        policy: stored before the services start.
     """
 
     def __init__(self, directory: Path, slurm: SlurmLab, kube: KubeLab, *, policy: PolicyDocument) -> None:

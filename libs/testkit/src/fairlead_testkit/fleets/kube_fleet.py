@@ -26,14 +26,10 @@ class KubeFleet(ProcessFleet):
     """A nats-server, and the services that serve one lab; each asks the API server as the user that it is.
 
     Args:
-        directory: folder of logs and stores.
         lab: runs already.
-        policy: stored before the services start.
         lever: lever of the leave to steer that is stored before; None stores none.
         watchers: number of watchers; one leads.
-        scorers: number of scorers.
         admitters: number of admitters; one leads.
-        settings: settings of all services, by field name.
     """
 
     def __init__(
@@ -88,8 +84,6 @@ async def heads_stand(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> No
     Real jobs last longer than a reaction. Whoever then ends one has the first of these jobs admitted.
 
     Args:
-        bus: a connection.
-        fixture: the fixture whose Workloads wait.
         first: number of Workloads at the front.
     """
 
@@ -139,7 +133,6 @@ def fair_policy(
     """A policy for a fixture.
 
     Args:
-        fixture: the fixture with the tenants.
         weights: weights by the tenants' short names.
         pool: name of the pool, as the cluster states it: a cohort or a lone ClusterQueue.
         entitlement_per_day: of aging. 0 leaves it out: jobs that were created within a second have no order in Kubernetes.

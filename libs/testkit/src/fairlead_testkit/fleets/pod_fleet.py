@@ -261,7 +261,6 @@ class PodFleetSite:
         """Adds a node whose cards HAMi lets ten pods share each; gives its name.
 
         Args:
-            uuids: uuids of its cards.
             memory: MiB of each.
         """
         card = {"count": 10, "devmem": memory, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core"}
@@ -403,7 +402,6 @@ class PodFleet(ProcessFleet):
     """A nats-server, and the bridges of a site.
 
     Args:
-        directory: folder of logs and stores.
         site: runs already.
         bridges: number of bridges; one leads.
         settings: further settings of the bridges.

@@ -23,9 +23,7 @@ class SlurmFleet(ProcessFleet):
     """A nats-server, and the services that serve one lab.
 
     Args:
-        directory: folder of logs and stores.
         lab: runs already.
-        policy: stored before the services start.
         bridges: number of bridges; one leads.
         submit_socket: socket of the helper that submits; without it no submission becomes a job.
         by_rest: whether the bridge asks the lab's slurmrestd, with a token that the helper makes.
@@ -86,7 +84,6 @@ def filled(
     Args:
         waiting: (name, account), first come first, all of one size.
         holds: number of holds of each account, in that size.
-        weights: weights of the accounts.
     """
     queues = {name: [job for job, account in waiting if account == name] for name in weights}
     came = {job: place for place, (job, _) in enumerate(waiting)}

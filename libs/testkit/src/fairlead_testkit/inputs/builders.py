@@ -204,8 +204,6 @@ def a_weighted_policy(
     """A policy of one pool.
 
     Args:
-        weights: weights by tenant.
-        pool: name of the pool.
         member: the cluster's pool that it is of.
         more: other fields of the document.
     """

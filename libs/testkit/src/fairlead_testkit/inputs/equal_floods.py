@@ -22,10 +22,7 @@ def equal_floods(
     """The workload, under a policy that does not age: jobs of one card and eight cores each.
 
     Args:
-        weights: the tenants' weights.
         jobs: number of jobs that each tenant submits.
-        run_seconds: run time of each job.
-        nodes: the pool's nodes.
         starts: second at which a tenant floods; 0 where none is given.
         every: seconds between two submissions of a tenant; all at once by default.
     """

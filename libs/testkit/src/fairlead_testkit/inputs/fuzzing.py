@@ -35,7 +35,6 @@ def fuzz(attempt: Callable[[random.Random], str], first: int, count: int) -> Cou
     Args:
         attempt: makes an input of the numbers it is given, tries it, and says how that ended.
         first: seed; `count` follow on each other.
-        count: number of inputs.
 
     Raises:
         Exception: the attempt failed; a note tells its seed.

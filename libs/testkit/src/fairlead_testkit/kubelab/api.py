@@ -29,8 +29,6 @@ class Api:
     """Requests as one user. Safe to use from several threads: each has a connection of its own.
 
     Args:
-        port: the API server's port on loopback.
-        token: the user's.
         authority: the certificate of who signed the server's.
     """
 

@@ -100,7 +100,6 @@ def read(
     """The answered requests in the log, in their order.
 
     Args:
-        path: the log.
         user: the only user whose requests count.
         verb: the only verb that counts.
         resource: the only resource that counts.

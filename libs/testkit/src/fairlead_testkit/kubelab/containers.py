@@ -42,9 +42,7 @@ def read_container(
 
     Args:
         api: the API server with the ConfigMaps and Secrets that the container names.
-        namespace: the pod's namespace.
         pod: the pod's `spec`.
-        container: the container, one of the pod's.
         folder: folder for files of its volumes; paths in the command and the environment lead there.
         instead: variables with another value here, such as addresses.
     """

@@ -29,7 +29,6 @@ def kinds(kit: Kit, options: LabOptions, *, port: int, bundle: str) -> list[Kube
     """Kueue's kinds and those of the options; what Kueue converts between versions it converts here, too.
 
     Args:
-        kit: holds the kinds.
         options: options of the lab, which say which of them.
         port: port of Kueue's webhooks.
         bundle: certificate of who signed that of the webhooks, in base64.

@@ -27,7 +27,6 @@ def configuration(
     """Kueue's configuration file.
 
     Args:
-        options: options of the lab.
         gates: the feature gates of this start.
         webhook: port.
         metrics: port.

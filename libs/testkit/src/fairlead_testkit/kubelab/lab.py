@@ -38,7 +38,6 @@ class KubeLab(Lab):
     """The lab: etcd, kube-apiserver and Kueue, and by default controller-manager, scheduler and KWOK nodes.
 
     Args:
-        options: options: what runs and how.
         directory: folder for data and logs, kept; by default a temporary one, removed at the end.
         kit: the binaries; by default those of this version of the code, built where they are missing.
     """
@@ -124,7 +123,6 @@ class KubeLab(Lab):
 
         Args:
             arguments: arguments without --kubeconfig.
-            user: the user as whom it runs.
             given: text on its standard input, for `-f -`.
 
         Raises:

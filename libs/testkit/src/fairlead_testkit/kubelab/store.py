@@ -19,11 +19,7 @@ _SECONDS = 10.0
 
 
 class EtcdGateway:
-    """A client of etcd's JSON gateway (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/).
-
-    Args:
-        port: etcd's port on loopback.
-    """
+    """A client of etcd's JSON gateway (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/)."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_SECONDS)

@@ -41,10 +41,7 @@ def cluster_queue(
     """A ClusterQueue of one flavor, for all namespaces.
 
     Args:
-        name: name of the queue.
         quota: nominal, by resource.
-        flavor: name of its ResourceFlavor.
-        cohort: name of its cohort.
         strategy: StrictFIFO or BestEffortFIFO.
         preemption: preemption as Kueue has it; by default Never.
         limits: `borrowingLimit` and `lendingLimit` of each resource, where there are any.
@@ -104,16 +101,11 @@ def workload(
     """A raw Workload, with no job behind it: the cheapest thing that waits in a queue.
 
     Args:
-        name: name of the Workload.
-        namespace: namespace of its tenant.
         queue: LocalQueue that it enters.
         requests: requests of each pod.
-        pods: number of pods.
         boost: the annotation that we write.
         priority: priority of its own; where there is a class, the class's value.
-        priority_class: a WorkloadPriorityClass.
         limit: limit of its run time, in seconds.
-        annotations: further annotations.
     """
     boosted = {} if boost is None else {PRIORITY_BOOST: str(boost)}
     return {
@@ -146,15 +138,10 @@ def job(
     """A batch Job whose pods run side by side.
 
     Args:
-        name: name of the Job.
-        namespace: namespace of the Job.
         queue: LocalQueue; None for a Job that Kueue does not see.
         requests: requests of each pod.
-        pods: number of pods.
         seconds: time for which KWOK runs each pod; None for no time at all.
         labels: labels of the Job, besides the queue's.
-        annotations: annotations of the Job.
-        pod_annotations: annotations of its pod template.
     """
     running = {} if seconds is None else {RUN_SECONDS: f"{seconds:g}"}
     return {

@@ -27,11 +27,7 @@ class AdmissionStep:
 
 
 class AdmissionLog:
-    """Follows the Workloads of a fixture while the block lasts.
-
-    Args:
-        fixture: the fixture whose namespaces count.
-    """
+    """Follows the Workloads of a fixture while the block lasts."""
 
     def __init__(self, fixture: NamespaceFixture) -> None:
         self.steps: list[AdmissionStep] = []

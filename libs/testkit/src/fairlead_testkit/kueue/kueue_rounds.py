@@ -65,13 +65,7 @@ class QuotaLayout:
 
 
 class Rounds:
-    """A backlog on a layout, its releases and arrivals, and the judge of its admissions.
-
-    Args:
-        fixture: the fixture, with the layout's tenants.
-        log: follows it.
-        layout: the layout as it was made.
-    """
+    """A backlog on a layout, its releases and arrivals, and the judge of its admissions."""
 
     def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, layout: QuotaLayout) -> None:
         self._fixture = fixture
@@ -109,7 +103,6 @@ class Rounds:
         """Releases at random times, and as many arrivals between them; whatever was admitted meanwhile.
 
         Args:
-            releases: number of releases.
             units: number of jobs that end at a time.
             rest: the shortest and the longest time between two, in seconds.
             arrivals: whether a job comes for each that ends.

@@ -23,11 +23,7 @@ SUBMITTER = "fairlead-submitter"
 
 
 class Team:
-    """A namespace with a LocalQueue `main` and a ClusterQueue of its own.
-
-    Args:
-        lab: the lab where they are made.
-    """
+    """A namespace with a LocalQueue `main` and a ClusterQueue of its own."""
 
     def __init__(self, lab: KubeLab) -> None:
         self.lab = lab

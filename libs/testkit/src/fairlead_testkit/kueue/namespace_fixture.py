@@ -167,12 +167,7 @@ class NamespaceFixture:
         self.lab.api.patch(path, things.finished(at))
 
     def complete(self, tenant: str, workload: KubeObject) -> bool:
-        """End the pods of a Job well, once they run; gives whether they do.
-
-        Args:
-            tenant: the tenant whose it is.
-            workload: the Job's.
-        """
+        """End the pods of a Job well, once they run; gives whether they do."""
         [owner] = workload["metadata"]["ownerReferences"]
         pods = f"/api/v1/namespaces/{self.namespaces[tenant]}/pods"
         items = self.lab.api.items(pods, labelSelector=f"batch.kubernetes.io/job-name={owner['name']}")

@@ -77,7 +77,6 @@ class PlacementReplay:
     """A pool as a watch told of it.
 
     Args:
-        rules: rules of the order.
         nodes: ClusterQueues and Cohorts, by name.
         queues: the ClusterQueue behind each namespace.
         reaction: seconds after which a release or an arrival has been ordered by at the latest.
@@ -243,7 +242,6 @@ class PlacementTally:
         """Count the admissions.
 
         Args:
-            placements: the admissions.
             takeovers: from when to when the lead changed hands, monotonic seconds: what was admitted then is counted apart.
         """
         found = list(placements)

@@ -27,7 +27,6 @@ class NatsCluster:
 
     Args:
         directory: holds a folder for each server; survives kills, so that a restart recovers.
-        size: number of servers.
         config: further lines of configuration of each server.
     """
 

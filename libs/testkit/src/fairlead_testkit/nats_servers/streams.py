@@ -16,7 +16,6 @@ def state_mirror(bus: Bus, cluster: str | None = None, wake: asyncio.Event | Non
     """A mirror of what a cluster states, or all do; it does not run yet.
 
     Args:
-        bus: the connection.
         cluster: the cluster; None for all.
         wake: set by each change.
     """
@@ -35,8 +34,6 @@ async def stream_info(bus: Bus, stream: str, **asked: object) -> dict[str, Any]:
     """The server's answer about a stream: its configuration, and its state.
 
     Args:
-        bus: the connection.
-        stream: the stream's name.
         asked: what else is asked of it.
     """
     return dict(msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}", asked or None)))

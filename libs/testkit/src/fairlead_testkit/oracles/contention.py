@@ -67,7 +67,6 @@ class ByFormula:
     """The order by its definition: of the tenants' first jobs, the one of the smallest (key, submitted, uid) goes first.
 
     Args:
-        slots: the pool's slots.
         entitlements: part of the pool of each tenant; they need not add up to 1.
         rate: parts that a microsecond of waiting is worth.
     """
@@ -160,7 +159,6 @@ class Contention:
     """A pool that runs.
 
     Args:
-        slots: number of slots of the pool.
         order: says who starts.
         lengths: lengths of jobs, one after the other as they start.
         strict: whether a job that does not fit holds up those behind it.

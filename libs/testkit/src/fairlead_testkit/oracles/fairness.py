@@ -22,7 +22,6 @@ class FairReplay:
     Args:
         weights: weights by tenant; each tenant is entitled to its part of their sum.
         units: number of jobs that the pool holds at once.
-        entitlement_per_day: rate of aging.
         reaction: seconds after which a job that came and an end have been ordered by at the latest. A start is judged by
             what could be known: by all of these, or by all but the last ones of so long ago.
     """

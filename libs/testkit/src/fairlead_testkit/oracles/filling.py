@@ -69,7 +69,6 @@ def fill(
     """Fills a pool for which everybody has more tasks waiting than the whole of it would hold.
 
     Args:
-        capacity: the pool's capacity.
         demands: demand of one task of each tenant; each asks for something.
         weights: each tenant's weight; equal ones by default.
         ordering: the order; the product's by default, a wrong one to see a test fail.

@@ -132,7 +132,6 @@ def picks_of(
 
     Args:
         jobs: the waiting jobs of one pool, in any order.
-        rules: the pool's rules.
         now: the instant that aging is counted at.
         use: amounts that run already and past use, by tenant.
     """

@@ -12,7 +12,6 @@ def used_up(
     """The resources that are used up of a pool of one part, without flavors.
 
     Args:
-        rules: the pool's rules.
         running: amounts that each running job takes.
         waiting: amounts that each waiting job asks for.
     """

@@ -29,7 +29,6 @@ def fairlead(
     """Run `fairlead` to its end.
 
     Args:
-        words: words that follow the command's name.
         environ: the whole of its environment; by default ours.
         given: the text on its standard input.
         seconds: longest run.

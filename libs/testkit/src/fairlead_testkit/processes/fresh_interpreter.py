@@ -44,12 +44,7 @@ def printed_under_other_seeds(script: str, *arguments: Path) -> list[str]:
 
 @asynccontextmanager
 async def child_running(script: str, *words: str) -> AsyncIterator[tuple[Process, asyncio.StreamReader]]:
-    """Run a script beside the block, and kill it at its end; gives its process and what it prints.
-
-    Args:
-        script: the script.
-        words: its arguments.
-    """
+    """Run a script beside the block, and kill it at its end; gives its process and what it prints."""
     child = await asyncio.create_subprocess_exec(sys.executable, "-c", script, *words, stdout=PIPE)
     assert child.stdout is not None  # noqa: S101 # it is a pipe
     try:

@@ -35,7 +35,6 @@ class OwnProcess:
 
     Args:
         name: name for messages.
-        log_path: path of what it writes.
     """
 
     def __init__(self, name: str, log_path: Path) -> None:

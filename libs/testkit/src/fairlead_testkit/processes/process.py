@@ -38,7 +38,6 @@ class ServiceProcess(OwnProcess):
         service: `scorer`, `admitter`, `sim`.
         directory: folder of its log; shared with others, the name tells them apart.
         settings: settings by field name, given as environment variables FAIRLEAD_<FIELD>; None leaves one out.
-        arguments: flags.
         name: name of the log file; by default the service's.
         module: the module to run; by default `fairlead_<service>`.
         sources: folders where its code is looked for first: those of another release.

@@ -37,7 +37,6 @@ class SlurmLab(Lab):
     """The Slurm lab: munged, slurmctld and some slurmd; as root also MariaDB, slurmdbd and slurmrestd with an account tree.
 
     Args:
-        options: options: what runs and how.
         directory: folder for data and logs, kept; by default a temporary one, removed at the end.
     """
 

@@ -122,7 +122,6 @@ class Jaeger(OwnProcess):
 
     Args:
         directory: folder of its log.
-        kit: the kit with its binary.
     """
 
     def __init__(self, directory: Path, kit: Kit) -> None:

@@ -111,7 +111,6 @@ def until[T](condition: Callable[[], T | None], seconds: float, what: str, *need
     """Wait like `eventually`, where there is no event loop.
 
     Args:
-        condition: asked again and again.
         seconds: longest wait.
         what: words for the error message.
         needed: processes that have to live meanwhile: an error of theirs ends the wait.
