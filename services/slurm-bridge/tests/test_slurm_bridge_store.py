@@ -1,5 +1,6 @@
 """The bridge's memory over restarts."""
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,11 @@ def test_a_file_that_is_none_of_ours_is_said(tmp_path: Path) -> None:
     path.write_text("no database, and long enough to be looked at as one" * 100)
     with pytest.raises(SubmissionStoreError, match=r"bridge\.db"):
         SubmissionStore(path)
+
+
+def test_the_file_and_those_beside_it_are_for_their_owner_alone(tmp_path: Path) -> None:
+    store = SubmissionStore(tmp_path / "bridge.sqlite")
+    store.keep_fence(1)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    store.close()
+    assert modes == dict.fromkeys(("bridge.sqlite", "bridge.sqlite-shm", "bridge.sqlite-wal"), 0o600)
