@@ -576,8 +576,8 @@ def test_whoever_has_metrics_is_scraped_and_reaches_nats(site: DeploymentSite) -
     assert services == set(chosen["values"])
     policies = {one["metadata"]["name"]: one["spec"] for one in objects if one["kind"] == "NetworkPolicy"}
     for name in ("fairlead-to-nats", "fairlead-to-collector"):
-        [chosen] = policies[name]["podSelector"]["matchExpressions"]
-        assert services <= set(chosen["values"]), name
+        assert services <= set(policies[name]["podSelector"]["matchExpressions"][0]["values"]), name
+    assert {one["port"] for one in policies["fairlead-default"]["egress"][0]["ports"]} == {53, 5353, 8053}
 
 
 def test_keys_are_the_pods_own_and_what_is_not_ready_holds_up_no_node(site: DeploymentSite) -> None:
