@@ -70,11 +70,7 @@ def read_environment_once(session: requests.Session, url: str) -> None:
 
 
 class BoundedQueue(SpanProcessor):
-    """Spans that wait to be sent by a thread of OpenTelemetry's. Never waits itself.
-
-    Args:
-        spans: hears how many were sent and how many failed.
-    """
+    """Spans that wait for a thread of OpenTelemetry's; `spans` hears how many were sent and failed. Never waits itself."""
 
     def __init__(self, exporter: SpanExporter, spans: Spans | None) -> None:
         self._counting = _Counting(exporter, spans)

@@ -78,11 +78,7 @@ class Metrics:
         )
 
     def expose(self, accept: str = "") -> tuple[bytes, str]:
-        """The metrics as text, and their content type.
-
-        Args:
-            accept: the request's Accept header; exemplars are in the OpenMetrics form alone.
-        """
+        """The metrics as text, and their content type, by the Accept header; exemplars are in the OpenMetrics form alone."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 

@@ -79,11 +79,7 @@ class VirtualRun:
     """A run of one workload under one discipline, from the first submission to the last end."""
 
     def __init__(self, workload: SimWorkload, discipline: Discipline) -> None:
-        """Prepare a run.
-
-        Args:
-            discipline: gives the levels.
-        """
+        """Prepare a run; the discipline gives the levels."""
         self._workload = workload
         self._discipline = discipline
         self.cluster = SimCluster(
@@ -164,12 +160,9 @@ def fifo(job: SimJob) -> int | None:
 
 
 def strict_priority(classes: Sequence[str]) -> Discipline:
-    """A level for each class, then first come first served: what priority classes alone give.
+    """A level for each class, of which the first goes first, then first come first served: what priority classes alone give.
 
     Grants are not looked at: who asks for a class has it.
-
-    Args:
-        classes: the classes, the first of which goes first.
     """
     levels = {name: len(classes) - rank for rank, name in enumerate(classes)}
     return lambda job: levels.get(job.requested_class or "", 1)

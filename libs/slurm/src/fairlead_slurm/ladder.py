@@ -39,11 +39,7 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def over(cls, own_priority: int) -> "Ladder":
-        """A power of ten above all that Slurm's own factors add up to: people can read it in sprio.
-
-        Args:
-            own_priority: the sum of the configured weights.
-        """
+        """A power of ten above all that Slurm's own factors add up to, by their weights' sum: people can read it in sprio."""
         own = own_priority + _ROUNDING
         step = _ROUNDING
         while step <= own + _USUAL_NICE:

@@ -17,11 +17,7 @@ _SECONDS = 5.0
 
 
 class Munge:
-    """A reader of munge's credentials.
-
-    Args:
-        socket: path of munged's socket; by default the one that its commands look for.
-    """
+    """A reader of munge's credentials, at munged's socket: by default the one that its commands look for."""
 
     def __init__(self, socket: str | None) -> None:
         self._socket = [] if socket is None else [f"--socket={socket}"]

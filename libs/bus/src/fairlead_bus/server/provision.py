@@ -137,10 +137,7 @@ async def make(bus: Bus, change: TopologyChange) -> None:
 
 
 async def require_durables(bus: Bus, *durables: tuple[str, str]) -> None:
-    """Raises where a durable is missing, before the service leads. A server that cannot say now lets it pass.
-
-    Args:
-        durables: the stream and the name of each.
+    """Raises where a durable (stream, name) is missing, before the service leads. A server that cannot say now lets it pass.
 
     Raises:
         NotProvisionedError: some of them is missing.

@@ -122,12 +122,9 @@ class Bucket:
         await self._over_what_stands(key, b"", KV_DELETE)
 
     async def newest_readable[T](self, key: str, read: Callable[[bytes], T]) -> Readable[T]:
-        """The last value that can be read, as far back as the bucket keeps the key, and no further than a delete.
+        """The last value that `read` takes without a ContractError, as far back as a delete, or as the bucket keeps the key.
 
         All who read the same history find the same one, whenever they start.
-
-        Args:
-            read: raises ContractError where it cannot.
         """
         found = await self._bus.last(self._stream, self._subject(key))
         if found is None or is_deletion(found.headers):

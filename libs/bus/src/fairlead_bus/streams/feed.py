@@ -182,10 +182,7 @@ class Feed:
             raise ReplayBrokenError(f"the server has lost the replay: {error}") from error
 
     async def reach(self, seq: int, *, within: float | None = None) -> None:
-        """Returns when the message with this stream sequence, or a later one, is processed.
-
-        Args:
-            within: seconds after which it returns anyway.
+        """Returns when the message with this stream sequence, or a later one, is processed, or after `within` seconds.
 
         Raises:
             ReplayBrokenError: it will not be.

@@ -33,11 +33,7 @@ class Publisher:
     """
 
     def __init__(self, bus: Bus, *, acked: Callable[[Ack], None] = lambda _: None) -> None:
-        """Creates a publisher with nothing in flight.
-
-        Args:
-            acked: hears each ack as it comes, without a future to be kept for it.
-        """
+        """Creates a publisher with nothing in flight; `acked` hears each ack as it comes, without a future to be kept for it."""
         self._bus = bus
         self._acked = acked
         self._pending: dict[asyncio.Future[Ack], tuple[str, str]] = {}

@@ -64,11 +64,7 @@ _stream = msgspec.json.Decoder(_Stream)
 
 
 class Overtaking:
-    """Reads messages that stand behind a flood, before the durable brings them.
-
-    Args:
-        pattern: pattern of the subjects that the durable delivers.
-    """
+    """Reads messages that stand behind a flood, before the durable brings them; the pattern is that of the durable's subjects."""
 
     def __init__(self, bus: Bus, *, stream: str, pattern: str) -> None:
         self._bus = bus

@@ -93,10 +93,7 @@ def cards_of(node: str, annotations: Mapping[str, str]) -> tuple[CardState, ...]
 
 
 def decode_register(node: str, value: str | bytes) -> tuple[CardState, ...]:
-    """The cards in either encoding.
-
-    Args:
-        node: the node that says so, for the error.
+    """The cards in either encoding; an error names the node.
 
     Raises:
         RegisterError: in no way that HAMi writes, or it states a card without a name or twice, or less than nothing.

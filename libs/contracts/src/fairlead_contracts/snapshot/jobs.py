@@ -37,11 +37,7 @@ _REMEMBERED = 32_768
 
 
 class JobIds:
-    """The ids and uids that were met. An id counts as the uid of a waiting job that states none.
-
-    Args:
-        values: collects problems.
-    """
+    """The ids and uids that were met. An id counts as the uid of a waiting job that states none."""
 
     def __init__(self, values: SnapshotValues) -> None:
         self._values = values

@@ -80,10 +80,7 @@ def _with_all_problems(payload: bytes) -> Snapshot:
 
 
 def read_snapshot(found: object, *, unread: Collection[FieldError] = ()) -> Snapshot:
-    """The snapshot in plain values, as a YAML or JSON parser gives them.
-
-    Args:
-        unread: problems of its parser, told with the rest.
+    """The snapshot in plain values, as a YAML or JSON parser gives them; what it left unread is told with the rest.
 
     Raises:
         DocumentError: with every problem found.

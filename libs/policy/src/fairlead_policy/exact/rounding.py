@@ -29,11 +29,7 @@ _ERROR = np.longdouble(2) ** -60
 
 
 class Fractions(dict[int, np.longdouble]):
-    """Estimates of multipliers, by number, each found once.
-
-    Args:
-        exact: the multipliers by number; more may come.
-    """
+    """Estimates of multipliers, by number, each found once; more multipliers may come."""
 
     def __init__(self, exact: Sequence[Fraction]) -> None:
         super().__init__()
@@ -68,11 +64,7 @@ class NumberedFractions:
 
 
 class TermFigures:
-    """`use * multiplier` of jobs, and what their waiting adds.
-
-    Args:
-        use: base units, by job.
-    """
+    """`use * multiplier` of jobs, use in base units, and what their waiting adds."""
 
     def __init__(self, use: Ints, multiplier: NumberedFractions, rules: PoolRules) -> None:
         self._use, self._multiplier = use, multiplier

@@ -189,11 +189,7 @@ def _past(standing: TenantShare) -> str:
 def terms_in_words(
     position: Position, standing: TenantShare | None, rules: PoolRules, now: Micros
 ) -> list[str]:
-    """The tag, the waiting, and what can never start.
-
-    Args:
-        standing: the share of its top-level tenant; None where it is not known.
-    """
+    """The tag, the waiting, and what can never start; `standing` is that of the job's top-level tenant, where it is known."""
     known = {} if standing is None else {standing.tenant: standing}
     return Wording(rules, known, now).reasons(position)[1:]
 

@@ -66,11 +66,7 @@ class ShardFindings(NamedTuple):
 
 
 def query_shards(uid: str, tenant: str, rules: PoolRules, at: Micros) -> ShardQuery[ShardFindings]:
-    """Asks where a job stands and which changes would move it, all else being equal.
-
-    Args:
-        at: the instant that all shards are asked for.
-    """
+    """Asks all shards, for one instant, where a job stands and which changes would move it, all else being equal."""
     own = yield ShardsAsked(ShardQuestion(at=at, uid=uid, tenant=tenant, what_if=True), tenant)
     standing = standing_in(own, rules.top_of(tenant))
     reply = next((one for one in own if one.positions), None)
@@ -191,11 +187,7 @@ def findings_in(order: Order, position: Position) -> ShardFindings:
 
 
 def explain(fact: Explanation, position: Position, order: Order) -> Explanation:
-    """The explanation of a waiting job by the order of its whole pool.
-
-    Args:
-        order: the order of the whole pool, at the instant that is asked for.
-    """
+    """The explanation of a waiting job by the order of its whole pool at the instant that is asked for."""
     found = with_findings(fact, findings_in(order, position), order.rules, order.now)
     return msgspec.structs.replace(found, reasons=waiting_in_words(found, order.rules, order.now))
 
@@ -217,11 +209,7 @@ def with_findings(fact: Explanation, findings: ShardFindings, rules: PoolRules, 
 
 
 def rename_jobs(findings: ShardFindings, called: Callable[[Position], Position]) -> ShardFindings:
-    """The findings with jobs under other names.
-
-    Args:
-        called: a position with the names by which jobs are to be told.
-    """
+    """The findings with jobs under the names that `called` gives their positions."""
     found = findings.found
     if found is None:
         return findings

@@ -25,11 +25,7 @@ _TENANTS_NAMED = 3
 
 
 def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[str]:
-    """The whole text on a job that waits.
-
-    Args:
-        found: the job, with its position and what would move it, as far as that is known.
-    """
+    """The whole text on a job that waits, with its position and what would move it, as far as that is known."""
     position, what_if = found.position, found.what_if
     if position is None:
         return ["Its position is not known now: the owner of its shard did not answer in time. Ask again."]

@@ -40,11 +40,7 @@ type FitJob = SnapshotJob | SnapshotRunning
 
 
 def node_of(node: SnapshotNode, cards: tuple[CardState, ...]) -> FitNode:
-    """The node, with what is free on it.
-
-    Args:
-        cards: the node's cards; see `cards_on`.
-    """
+    """The node with its cards (see `cards_on`), and with what is free on it."""
     used = node.used or {}
     taints = [taint_of(text) for text in node.taints]
     if node.unschedulable:

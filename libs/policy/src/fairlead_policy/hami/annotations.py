@@ -70,11 +70,7 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def node_strategy_of(annotations: Mapping[str, str], default: CardStrategy) -> CardStrategy:
-    """The rule by which HAMi chooses among nodes for the pod.
-
-    Args:
-        default: the scheduler's rule, where the annotation is absent (its flag `--node-scheduler-policy`).
-    """
+    """The rule by which HAMi chooses among nodes for the pod; by default the scheduler's (its flag `--node-scheduler-policy`)."""
     text = annotations.get(NODE_POLICY)
     if text is None:
         return default

@@ -75,11 +75,7 @@ class PositionColumns:
 
 
 class OfTenants[T]:
-    """Facts of tenants, each found once for a table of names: of thousands a processor has numbers at hand, and no names.
-
-    Args:
-        find: finds one by a tenant's name.
-    """
+    """Facts of tenants, each found once for a table of names: of thousands a processor has numbers at hand, and no names."""
 
     def __init__(self, find: Callable[[str], T]) -> None:
         self._find = find

@@ -71,11 +71,7 @@ class _Served(NamedTuple):
 
 
 class Positions(Sequence[Position]):
-    """The positions of jobs, first job first.
-
-    Args:
-        order: rows of the line, in order.
-    """
+    """The positions of jobs, first job first: `order` holds their rows in the line."""
 
     def __init__(self, line: PositionedJobs, order: Ints, measure: ShareMeasure, now: Micros) -> None:
         rules = measure.rules

@@ -81,11 +81,7 @@ def reserve(scene: ReserveInputs, before: ReservationState) -> Reservation:
 
 
 def recalled(scene: ReserveInputs, stands: Sequence[str]) -> str:
-    """The head before a restart: the first that does not fit of those that carry a level; empty for nobody.
-
-    Args:
-        stands: the uids of waiting jobs that carry a level, in the frontend's order.
-    """
+    """The head before a restart: of those that carry a level, in the frontend's order, the first that does not fit; or empty."""
     waiting = {one.uid: one for one in scene.order}
     free = free_of(scene.capacity, scene.running)
     for one in (waiting[uid] for uid in stands if uid in waiting):

@@ -80,11 +80,7 @@ class MatchSubject(Protocol):
 
 
 class Rulebook:
-    """Resolves facts to policy. Pure: the same document gives the same answers.
-
-    Args:
-        document: the policy, as checked by the contracts.
-    """
+    """Resolves facts to a policy that the contracts have checked. Pure: the same document gives the same answers."""
 
     def __init__(self, document: PolicyDocument, revision: int) -> None:
         self.document = document

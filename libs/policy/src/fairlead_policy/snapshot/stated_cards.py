@@ -35,11 +35,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class PoolCards:
-    """The cards of one pool; two are equal where jobs weigh the same by both.
-
-    Args:
-        parts: the cards by cluster; one cluster at least registers some.
-    """
+    """The cards of one pool by cluster, of which one at least registers some; two are equal where jobs weigh the same by both."""
 
     def __init__(self, parts: Mapping[str, _Part]) -> None:
         self._parts = dict(parts)

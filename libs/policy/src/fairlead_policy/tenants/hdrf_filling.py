@@ -68,11 +68,7 @@ type ServingHead = tuple[int, float, ExactFraction, Micros, str, _ServedJob]
 
 
 class _Keys:
-    """Makes heads of jobs and of the tags that their nodes stand at.
-
-    Args:
-        horizon: submit instants before it count as it; None where none is.
-    """
+    """Makes heads of jobs and of the tags that their nodes stand at; submit instants before the horizon, if any, count as it."""
 
     def __init__(self, measure: ShareMeasure, horizon: Micros | None) -> None:
         self._rate = measure.rules.rate.as_integer_ratio()

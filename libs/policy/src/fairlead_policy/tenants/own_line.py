@@ -46,11 +46,7 @@ class _KnownParts(NamedTuple):
 
 
 class OwnLine:
-    """A tenant's own line, as a value: a change gives another one. Jobs are sorted in when somebody looks, once, and as deep as they look.
-
-    Args:
-        known: the parts that it is made from.
-    """
+    """A tenant's own line, as a value: a change gives another one. Jobs are sorted in when somebody looks, once, and as deep as they look."""
 
     def __init__(self, measure: ShareMeasure, known: _KnownParts) -> None:
         self._measure = measure

@@ -51,11 +51,7 @@ HOLDS_NOTHING = TenantHeld()
 
 
 class TenantQueue:
-    """A tenant's state in a pool.
-
-    Args:
-        held: the running jobs' use, and past use.
-    """
+    """A tenant's state in a pool: its waiting jobs, its running jobs' use, and past use."""
 
     def __init__(self, tenant: str, measure: ShareMeasure, line: OwnLine, held: TenantHeld) -> None:
         self.tenant, self.line, self.held = tenant, line, held
@@ -218,11 +214,7 @@ def _side_by_side(queues: Sequence[TenantQueue], measure: ShareMeasure) -> OwnLi
 
 
 def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measure: ShareMeasure) -> Scores:
-    """The scores of jobs of these tenants, side by side.
-
-    Args:
-        starts: the position of each tenant's first job.
-    """
+    """The scores of jobs of these tenants, side by side; `starts` has the position of each tenant's first job."""
     rules = measure.rules
     held, lacking = np.zeros((len(rules.resources), len(queues)), np.int64), np.zeros(len(queues), np.bool_)
     # Mostly few hold anything.

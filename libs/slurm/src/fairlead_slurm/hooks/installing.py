@@ -103,11 +103,7 @@ class HookFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hook_files(settings: HookSettings, conf: Mapping[str, str] | None = None) -> dict[str, HookFile]:
-    """All files of the hooks, by name within the folder.
-
-    Args:
-        conf: the site's slurm.conf, by key in small letters; None where it is not known.
-    """
+    """All files of the hooks, by name within the folder; `conf` is the site's slurm.conf, by key in small letters."""
     program = shlex.quote(f"{settings.folder}/{PROGRAM}")
     # -I and -S: nothing of the user's environment or of site-packages is looked at, which also makes it quick.
     start = f"{shlex.quote(settings.python)} -I -S {program}"
@@ -127,29 +123,17 @@ def hook_files(settings: HookSettings, conf: Mapping[str, str] | None = None) ->
 
 
 def pods_partition(prolog: str) -> str | None:
-    """The partition whose jobs run as pods, by the hooks that lie beside PrologSlurmctld; None where they are not Fairlead's.
-
-    Args:
-        prolog: value of PrologSlurmctld in slurm.conf.
-    """
+    """The partition whose jobs run as pods, by the hooks that lie beside PrologSlurmctld; None where they are not Fairlead's."""
     return _installed(prolog, "PARTITION")
 
 
 def pods_tokens(prolog: str) -> str | None:
-    """The licence of which pods' jobs take one for each GPU, by installed hooks; None where they take none.
-
-    Args:
-        prolog: value of PrologSlurmctld in slurm.conf.
-    """
+    """The licence of which pods' jobs take one for each GPU, by the hooks beside PrologSlurmctld; None where they take none."""
     return _installed(prolog, "TOKENS")
 
 
 def asks_over_tls(prolog: str) -> bool:
-    """Whether installed hooks ask at endpoints over TLS, and not at the socket of their own host.
-
-    Args:
-        prolog: value of PrologSlurmctld in slurm.conf.
-    """
+    """Whether the hooks beside PrologSlurmctld ask at endpoints over TLS, and not at the socket of their own host."""
     try:
         text = (Path(prolog).parent / PROGRAM).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

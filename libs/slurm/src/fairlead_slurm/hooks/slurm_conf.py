@@ -59,11 +59,7 @@ def replaced_hooks(settings: HookSettings, conf: Mapping[str, str]) -> Iterator[
 
 
 def lua_dangers(settings: HookSettings, job_submit: str | None) -> Iterator[Danger]:
-    """The danger that job_submit.lua does not call Fairlead's part.
-
-    Args:
-        job_submit: the file beside slurm.conf; None where there is none.
-    """
+    """The danger that the job_submit.lua beside slurm.conf, where there is one, does not call Fairlead's part."""
     if job_submit is not None and LUA in job_submit:
         return
     what = "does not call fairlead.lua" if job_submit is not None else "is not there"
@@ -76,11 +72,7 @@ def lua_dangers(settings: HookSettings, job_submit: str | None) -> Iterator[Dang
 
 
 def conf_dangers(conf: Mapping[str, str]) -> Iterator[Danger]:
-    """Dangers to jobs that run as pods, whatever the hooks.
-
-    Args:
-        conf: values by key in small letters.
-    """
+    """Dangers in slurm.conf, by key in small letters, to jobs that run as pods, whatever the hooks."""
     prolog = conf.get("prolog", "")
     if prolog not in _NOTHING:
         yield Danger(

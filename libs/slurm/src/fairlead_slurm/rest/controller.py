@@ -28,9 +28,6 @@ class RestController:
 
     What no version of it tells without slurmdbd, accounts and settings, is asked by Slurm's commands; SiteFactors are set by
     them where slurmrestd cannot.
-
-    Args:
-        commands: runs Slurm's commands on the same slurmctld.
     """
 
     def __init__(self, client: RestClient, commands: Controller) -> None:

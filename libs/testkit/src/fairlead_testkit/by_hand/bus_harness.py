@@ -77,11 +77,7 @@ def sample(service: Lifecycle, name: str, **labels: str) -> float:
 
 @asynccontextmanager
 async def working(bus: Bus, handle: DeliveryHandler, **more: object) -> AsyncIterator[Worker]:
-    """A worker on submissions to the cluster `c1`, for the time of the block.
-
-    Args:
-        more: further arguments of the worker.
-    """
+    """A worker on submissions to the cluster `c1`, with `more` of a worker's arguments, for the time of the block."""
     worker = Worker(bus, stream=SUBMIT, durable=submit_durable("c1"), handle=handle, **more)  # type: ignore[arg-type] # passed on
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run())

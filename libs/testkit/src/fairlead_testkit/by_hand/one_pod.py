@@ -19,11 +19,7 @@ type HearPod[Word] = Callable[..., Coroutine[None, None, list[Word]]]
 
 
 class OneJobSlurmctld:
-    """A slurmctld that knows one job, or none. Nobody may change anything.
-
-    Args:
-        script: batch script of the job.
-    """
+    """A slurmctld that knows one job, with this batch script, or none. Nobody may change anything."""
 
     def __init__(self, script: str) -> None:
         self.known: SlurmJob | None = None

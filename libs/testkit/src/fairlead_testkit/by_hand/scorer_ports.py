@@ -4,11 +4,7 @@ from fairlead_contracts.messages.members import LeaderLease
 
 
 class StatedLeaders:
-    """Leaders by these leases, and nobody else.
-
-    Args:
-        leases: what the leaders say.
-    """
+    """Leaders by these leases, and nobody else."""
 
     def __init__(self, *leases: LeaderLease) -> None:
         self._leases = leases

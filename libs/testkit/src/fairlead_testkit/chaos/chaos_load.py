@@ -107,11 +107,7 @@ class Load:
 
 
 class Chaos(ABC):
-    """Breaks one thing after another, several at a time, and mends each after a while.
-
-    Args:
-        pauses: the least and the longest time between two deeds, in seconds.
-    """
+    """Breaks one thing after another, several at a time, with pauses of so many seconds between, and mends each after a while."""
 
     def __init__(self, rng: random.Random, pauses: tuple[float, float]) -> None:
         self._rng = rng

@@ -79,12 +79,9 @@ async def all_placed(bus: Bus, fixture: NamespaceFixture) -> None:
 
 
 async def heads_stand(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> None:
-    """Wait until the scorers know what waits, Kueue's next jobs are theirs, and Kueue is done with what was written to it.
+    """Wait until the scorers know what waits, Kueue's `first` next jobs are theirs, and Kueue is done with what was written to it.
 
     Real jobs last longer than a reaction. Whoever then ends one has the first of these jobs admitted.
-
-    Args:
-        first: number of Workloads at the front.
     """
 
     async def stands() -> bool:

@@ -258,11 +258,7 @@ class PodFleetSite:
         self.kube.api.delete(f"/api/v1/namespaces/default/pods/stranger-{self.mark}")
 
     def add_cards(self, *uuids: str, memory: int) -> str:
-        """Adds a node whose cards HAMi lets ten pods share each; gives its name.
-
-        Args:
-            memory: MiB of each.
-        """
+        """Adds a node whose cards, of so many MiB each, HAMi lets ten pods share each; gives its name."""
         card = {"count": 10, "devmem": memory, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core"}
         taints = self._shape.taints
         [node] = NodeShape(f"{self.namespace}-cards", labels={_MARK: self.mark}, taints=taints).nodes()

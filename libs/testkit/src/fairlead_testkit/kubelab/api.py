@@ -26,11 +26,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 
 class Api:
-    """Requests as one user. Safe to use from several threads: each has a connection of its own.
-
-    Args:
-        authority: the certificate of who signed the server's.
-    """
+    """Requests as one user, to a server of this authority. Safe to use from several threads: each has a connection of its own."""
 
     def __init__(self, port: int, token: str, authority: Path) -> None:
         self._port = port

@@ -239,11 +239,7 @@ class PlacementTally:
     def of(
         placements: Iterable[PlacedAdmission], takeovers: Sequence[tuple[float, float]] = ()
     ) -> "PlacementTally":
-        """Count the admissions.
-
-        Args:
-            takeovers: from when to when the lead changed hands, monotonic seconds: what was admitted then is counted apart.
-        """
+        """Count the admissions; apart those while the lead changed hands (`takeovers`, from when to when in monotonic seconds)."""
         found = list(placements)
         apart = [one for one in found if any(begin <= one.at < end for begin, end in takeovers)]
         found = [one for one in found if one not in apart]

@@ -31,11 +31,7 @@ def state_mirror(bus: Bus, cluster: str | None = None, wake: asyncio.Event | Non
 
 
 async def stream_info(bus: Bus, stream: str, **asked: object) -> dict[str, Any]:
-    """The server's answer about a stream: its configuration, and its state.
-
-    Args:
-        asked: what else is asked of it.
-    """
+    """The server's answer about a stream, with what else is asked of it: its configuration, and its state."""
     return dict(msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}", asked or None)))
 
 

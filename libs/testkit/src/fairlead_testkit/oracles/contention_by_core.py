@@ -12,11 +12,7 @@ SLOTS = "nvidia.com/gpu"
 
 
 class ByCore:
-    """The order by the core.
-
-    Args:
-        rules: the pool's rules; its slots are its only resource, in base units.
-    """
+    """The order by the core; the pool's slots are the only resource of its rules, in base units."""
 
     def __init__(self, rules: PoolRules) -> None:
         self.core = PoolFacts(rules)

@@ -151,11 +151,7 @@ class ForkChannel:
 
 
 class ForkServer(ForkChannel):
-    """A server of this process's own.
-
-    Args:
-        listener: where others may come to it, too.
-    """
+    """A server of this process's own; others come to it by the listener, where there is one."""
 
     def __init__(self, listener: socket.socket | None = None) -> None:
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -227,11 +223,7 @@ _servers = _Servers()
 
 
 def use(addresses: Sequence[str] = ()) -> None:
-    """Starts services of this process as forks from now on.
-
-    Args:
-        addresses: addresses of servers that another process shares; without any, this process starts its own.
-    """
+    """Starts services of this process as forks from now on: of servers that another process shares at these addresses, or its own."""
     _servers.used = True
     _servers.of_another = addresses
 

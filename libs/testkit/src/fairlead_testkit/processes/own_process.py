@@ -31,11 +31,7 @@ class OwnProcessError(Exception):
 
 
 class OwnProcess:
-    """A process of the test's own; a subclass starts it.
-
-    Args:
-        name: name for messages.
-    """
+    """A process of the test's own, by its name in messages; a subclass starts it."""
 
     def __init__(self, name: str, log_path: Path) -> None:
         self.name = name

@@ -15,11 +15,7 @@ _NODE = re.compile(r"NodeName=(\S+) .* State=(\S+) .*?(?:Reason=(.*))?$")
 
 
 class SlurmConsole:
-    """An open scontrol; of a lab's root, and of one thread at a time.
-
-    Args:
-        lab: runs, or is to run: it is asked anew each time.
-    """
+    """An open scontrol of a lab's root, for one thread at a time. The lab runs, or is to run: it is asked anew each time."""
 
     def __init__(self, lab: SlurmLab) -> None:
         self._process = subprocess.Popen(  # noqa: S603 # Slurm's own command

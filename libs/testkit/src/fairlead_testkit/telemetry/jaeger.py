@@ -118,11 +118,7 @@ class _TraceAnswer(msgspec.Struct, frozen=True):
 
 
 class Jaeger(OwnProcess):
-    """A Jaeger process, on ports of its own; killed by its pid at the end.
-
-    Args:
-        directory: folder of its log.
-    """
+    """A Jaeger process, on ports of its own and with its log in the directory; killed by its pid at the end."""
 
     def __init__(self, directory: Path, kit: Kit) -> None:
         super().__init__("Jaeger", directory / "jaeger.log")

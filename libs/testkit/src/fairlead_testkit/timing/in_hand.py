@@ -31,11 +31,7 @@ def all_steps(steps: Iterator[None]) -> None:
 
 
 class ManualClock:
-    """A clock of seconds; the test sets `now`.
-
-    Args:
-        now: instant that it shows first.
-    """
+    """A clock of seconds; the test sets `now`, which it shows first, too."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
