@@ -90,7 +90,8 @@ def test_a_window_holds_what_may_start_together_when_one_job_ends() -> None:
     jobs = [a_job(f"j{number:02}", demand=cards(1)) for number in range(20)]
 
     def size(least: int, most: int, room: int) -> int:
-        return len(window_of(jobs, 100, WindowSize(least=least, most=most, room=cards(room))).jobs)
+        window_size = WindowSize(least=least, most=most, room=cards(room), together=cards(room))
+        return len(window_of(jobs, 100, window_size).jobs)
 
     assert size(4, 16, 3) == 4
     assert len(window_of(jobs, 100, WindowSize(least=4, most=16)).jobs) == 4
@@ -117,12 +118,19 @@ def test_a_window_over_several_queues_holds_positions_of_each_or_of_all_together
 def test_what_no_single_end_makes_room_for_does_not_hide_those_that_can_start() -> None:
     gangs = [a_job(f"gang-{number}", demand=cards(32)) for number in range(5)]
     small = [a_job(f"small-{number}", demand=cards(1)) for number in range(20)]
-    window = window_of([*gangs, *small], 100, WindowSize(least=4, most=16, room=cards(1)))
+    window = window_of([*gangs, *small], 100, WindowSize(least=4, most=16, room=cards(1), together=cards(1)))
     assert [ranked.job.id for ranked in window.jobs] == [
         *(f"gang-{number}" for number in range(5)),
         *(f"small-{number}" for number in range(4)),
     ]
     assert len(window_of([*gangs, *small], 100, WindowSize(least=4, most=6, room=cards(1))).jobs) == 6
+
+
+def test_a_large_job_counts_that_only_a_rare_end_makes_room_for() -> None:
+    large = [a_job(f"large-{number}", demand=cards(8)) for number in range(20)]
+    window_size = WindowSize(least=1, most=16, room=cards(150), together=cards(2))
+    assert len(window_of(large, 100, window_size).jobs) == 1
+    assert len(window_of([a_job("small", demand=cards(1)), *large], 100, window_size).jobs) == 2
 
 
 def test_the_largest_end_is_the_most_of_each_resource_that_one_running_job_holds() -> None:
@@ -131,11 +139,30 @@ def test_the_largest_end_is_the_most_of_each_resource_that_one_running_job_holds
         a_job("r2", phase=Phase.RUNNING, demand={"cpu": 2, "nvidia.com/gpu": 4}),
         a_job("w", demand={"cpu": 99}),
     )
-    assert facts.running.largest(["main"]) == {"cpu": 8, "nvidia.com/gpu": 4}
-    assert facts.running.largest(["other"]) == {}
+    assert facts.running.freed(["main"]) == {"cpu": 8, "nvidia.com/gpu": 4}
+    assert facts.running.freed(["other"]) == {}
     gone = a_job("r2", phase=Phase.ENDED, rev=2, demand={"cpu": 2, "nvidia.com/gpu": 4})
     facts.apply({subject_of(gone): gone})
-    assert facts.running.largest(["main"]) == {"cpu": 8, "nvidia.com/gpu": 1}
+    assert facts.running.freed(["main"]) == {"cpu": 8, "nvidia.com/gpu": 1}
+
+
+def test_the_usual_end_is_what_one_running_job_in_four_holds_of_each_resource() -> None:
+    def usual(*gpus: int) -> Mapping[str, int]:
+        held = enumerate(map(cards, gpus))
+        jobs = [a_job(f"r{number}", phase=Phase.RUNNING, demand=demand) for number, demand in held]
+        return facts_with(*jobs).running.freed(["main"], 0.25)
+
+    assert usual(150, 1, 1, 1) == cards(150)
+    assert usual(150, 1, 1, 1, 1) == cards(1)
+    assert usual(150, 8, 1, 1, 1) == cards(8)
+    assert usual(3, 3, 2, 2, 1, 1) == cards(3)
+    assert usual() == {}
+
+
+def test_what_few_running_jobs_hold_any_of_no_end_usually_frees() -> None:
+    held = [{"cpu": 1}] * 4 + [{"cpu": 2, "nvidia.com/gpu": 1}]
+    jobs = [a_job(f"r{number}", phase=Phase.RUNNING, demand=demand) for number, demand in enumerate(held)]
+    assert facts_with(*jobs).running.freed(["main"], 0.25) == {"cpu": 1, "nvidia.com/gpu": 0}
 
 
 def test_sizes_are_counted_by_queue() -> None:
@@ -144,6 +171,6 @@ def test_sizes_are_counted_by_queue() -> None:
     sizes.put(first)
     sizes.put(second)
     sizes.take(first)
-    assert sizes.largest(["main"]) == {"cpu": 1}
+    assert sizes.freed(["main"]) == {"cpu": 1}
     sizes.take(second)
-    assert sizes.largest(["main"]) == {}
+    assert sizes.freed(["main"]) == {}

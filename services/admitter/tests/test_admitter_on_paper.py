@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,10 +21,10 @@ from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
-from fairlead_contracts.frontend.shipped import SHIPPED, SLURM
+from fairlead_contracts.frontend.shipped import KUEUE_BLOCKING, KUEUE_PARKING, SHIPPED, SLURM
 from fairlead_contracts.messages.decisions import Basis, Position
 from fairlead_contracts.messages.members import Holding, MemberLease
-from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of
+from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, State, subject_of
 from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument, Reserve, Tenant
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
@@ -156,6 +157,11 @@ class LeadingAdmitter:
         """Holders: one scorer holds all."""
         holdings = [Holding(pool=POOL, shards=[0], current=True)]
         return Holders([MemberLease(role="scorer", replica="s", renewed=NOW, holdings=holdings)])
+
+    def plan_to_write(self) -> PoolPlan:
+        """Its plan now, were it to be carried out."""
+        view = self._planner.view(POOL, frozenset(self.facts.queues))
+        return decide(msgspec.structs.replace(view, dry_run=False))
 
     def turn(self, *, after: float = 0.0) -> PoolPlan:
         """Its plan so many seconds later."""
@@ -491,3 +497,23 @@ def test_who_passes_on_paper_stands_where_the_admitter_puts_it_a_reaction_later(
     assert [job.uid for job in in_starting_order(cluster.facts.queued_jobs())] == order
     assert sorted(paper.levels, key=lambda uid: (-paper.levels[uid], order.index(uid))) == order
     assert paper.levels[large.uid] == cluster.levels()[large.uid] == 0, "it gets no level"
+
+
+@pytest.mark.parametrize(("strategy", "labelled"), [(KUEUE_PARKING, 1), (KUEUE_BLOCKING, 6)])
+def test_beside_one_large_job_many_are_labelled_only_where_nobody_is_woken(
+    strategy: str, labelled: int
+) -> None:
+    """Each level makes the frontend's batch longer, and what comes free amid it goes to whoever is tried next."""
+    queue = a_queue(strategy=strategy, quotas=[FlavorQuota(flavor="f", nominal={GPU: 14 * CARD})])
+    runs = [
+        a_job(f"r{at}", demand={GPU: cards * CARD}, phase=Phase.RUNNING, started=NOW)
+        for at, cards in enumerate([10, 1, 1, 1, 1])
+    ]
+    waits = [
+        a_job(f"w{at}", demand={GPU: CARD}, submitted=NOW - at, queue_time=NOW + at * SECOND)
+        for at in range(9)
+    ]
+    document = PolicyDocument(tenants=[Tenant(name="team-a")], window=6, shards=1)
+    cluster = ClusterOnPaper(document, [a_pool(capacity={GPU: 14 * CARD}), queue, *runs, *waits])
+    [pool] = order_snapshot(cluster.snapshot())
+    assert len(LeadingAdmitter(cluster, pool).plan_to_write().steering.writes) == labelled

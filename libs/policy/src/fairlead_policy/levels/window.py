@@ -19,8 +19,9 @@ class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
     most: int
     """Positions of a queue that a decision has at most (the policy's `window`)."""
     room: Mapping[str, int] = {}
-    """Amounts that the end of one running job can free, by resource, base units: jobs that fit into them may
-    start together, before anybody can react."""
+    """Amounts that the end of one running job can free, by resource, base units: who asks for more does not start soon."""
+    together: Mapping[str, int] = {}
+    """Amounts that an end usually frees: jobs that fit into them may start together, before anybody can react."""
 
     @classmethod
     def whole(cls, most: int) -> "WindowSize":
@@ -36,6 +37,7 @@ class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
         *,
         across_queues: bool = False,
         room: Mapping[str, int] | None = None,
+        together: Mapping[str, int] | None = None,
     ) -> "WindowSize":
         """The positions that may start before anybody reacts again, and as many as the frontends want labelled ahead.
 
@@ -45,10 +47,13 @@ class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
             able: capabilities of the queues' frontends.
             across_queues: as in the window size.
             room: as in the window size; None for none.
+            together: as in the window size; None for all of `room`.
         """
         ahead = max(one.labelled_ahead for one in able)
         least = max(starts, min(most, ahead))
-        return cls(least=least, across_queues=across_queues, most=most, room=room or {})
+        room = room or {}
+        together = room if together is None else together
+        return cls(least=least, across_queues=across_queues, most=most, room=room, together=together)
 
 
 class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):
@@ -96,7 +101,7 @@ def take_window[J, Q: Hashable](
     taken: list[J] = []
     seen = dict.fromkeys(waiting, 0)
     counted, beside = Counter[Q](), Counter[Q]()
-    together: dict[str, int] = {}
+    demand: dict[str, int] = {}
     for one in candidates:
         queue = one.queue
         if one.apart:
@@ -109,11 +114,11 @@ def take_window[J, Q: Hashable](
             if one.counts and (not window_size.room or _fits(one.demand, window_size.room)):
                 counted[queue] += 1
                 for resource, amount in one.demand.items():
-                    together[resource] = together.get(resource, 0) + amount
+                    demand[resource] = demand.get(resource, 0) + amount
         seen[queue] += 1
         more = waiting[queue] > seen[queue]
         enough = counted.total() if window_size.across_queues else counted[queue]
-        ends = enough >= window_size.least and not _fits(together, window_size.room, strictly=True)
+        ends = enough >= window_size.least and not _fits(demand, window_size.together, strictly=True)
         if (ends and window_size.across_queues) or (more and (ends or seen[queue] >= window_size.most)):
             return Window(taken, closed=True)
     return Window(taken, closed=False)

@@ -47,6 +47,8 @@ from fairlead_policy.levels.window import WindowSize
 from fairlead_policy.levels.withholding import LevelFate, Withholding, may_preempt, reclaimable
 from fairlead_policy.rules.rulebook import Rulebook
 
+USUAL_PART = 0.25
+"""The part of the running jobs that holds what an end usually frees: larger ones mostly run for longer, and end more seldom."""
 _NOTHING = SteeringPlan(writes=[])
 
 
@@ -258,8 +260,15 @@ class _Following:
         able = [queue.able for queue in view.queues]
         reserved = self._reserved_line(rulebook)
         if reserved is None:
-            room = self._known.facts.running.largest(view.names)
-            window_size = WindowSize.of_next(starts, most, able, across_queues=waking, room=room)
+            running = self._known.facts.running
+            window_size = WindowSize.of_next(
+                starts,
+                most,
+                able,
+                across_queues=waking,
+                room=running.freed(view.names),
+                together=running.freed(view.names, USUAL_PART) if waking else None,
+            )
             return self._take_window(heads, rulebook, window_size), False
         planner, line = reserved
         # All that may pass is looked at; not all of it is labelled.

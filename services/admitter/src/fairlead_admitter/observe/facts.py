@@ -4,6 +4,7 @@ A pass at 15,000 waiting jobs must not look at 15,000 jobs: per queue and class,
 the frontend's order as changes come in.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
@@ -52,14 +53,22 @@ class RunningSizes:
         if not sizes[size]:
             del sizes[size]
 
-    def largest(self, queues: Iterable[str]) -> dict[str, int]:
-        """The most of each resource that one running job of these queues holds, in base units."""
-        largest: dict[str, int] = {}
+    def freed(self, queues: Iterable[str], part: float = 0.0) -> dict[str, int]:
+        """The amounts that the end of one running job of these queues frees, by resource, in base units.
+
+        Args:
+            queues: names of the queues.
+            part: part of their running jobs that holds so much of a resource, or more; 0 for any job.
+        """
+        amounts: dict[str, Counter[int]] = {}
+        jobs = 0
         for queue in queues:
-            for size in self._sizes.get(queue, ()):
+            for size, count in self._sizes.get(queue, {}).items():
+                jobs += count
                 for resource, amount in size:
-                    largest[resource] = max(largest.get(resource, 0), amount)
-        return largest
+                    amounts.setdefault(resource, Counter())[amount] += count
+        least = max(1, math.ceil(part * jobs))
+        return {resource: _held_by(least, counts) for resource, counts in amounts.items()}
 
 
 class QueuedJobs:
@@ -272,3 +281,12 @@ def _ranked_alike(before: State | None, after: QueueState) -> bool:
         and before.default_level == after.default_level
         and before.bands_by_class == after.bands_by_class
     )
+
+
+def _held_by(jobs: int, amounts: Counter[int]) -> int:
+    """The most that so many jobs hold, or more; 0 where fewer hold any."""
+    for amount in sorted(amounts, reverse=True):
+        jobs -= amounts[amount]
+        if jobs <= 0:
+            return amount
+    return 0
