@@ -100,7 +100,7 @@ def test_every_flag_of_every_command_says_what_it_is_for() -> None:
                 parameter == "job" and name == "submit"
             )
             shared = any(getattr(one, "help", "") for one in getattr(its.annotation, "__metadata__", ()))
-            assert grouped or shared or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
+            assert grouped or shared or f"    {parameter}: " in (command.__doc__ or ""), (name, parameter)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import NoReturn
 
+from fairlead_cli.console import fail
 from fairlead_cli.errors import CommandError, InputError, missing_part
 
 FAILED = 1
@@ -17,24 +18,16 @@ _UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
 """Errors of the system by which a result cannot be written: no room, a quota reached, a broken disk."""
 
 
-def _say(text: str) -> None:
-    """Writes a text to standard error, if there is one."""
-    if sys.stderr is not None:
-        sys.stderr.write(text)
-
-
 def main() -> None:
     """Run the command line; say expected failures in words and end with their exit code."""
     if sys.stdout is None:
         # The caller closed it (`>&-`): what is asked for has nowhere to go.
-        _say("error: standard output is closed\n")
+        fail("standard output is closed")
         sys.exit(FAILED)
     try:
         found = _answer()
         sys.stdout.flush()
     except CommandError as error:
-        from fairlead_cli.console import fail
-
         fail(str(error), problems=error.problems if isinstance(error, InputError) else (), hint=error.hint)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
@@ -50,7 +43,7 @@ def main() -> None:
         if error.errno not in _UNWRITABLE:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _say(f"error: the result cannot be written: {error.strerror}\n")
+        fail(f"the result cannot be written: {error.strerror}")
         sys.exit(FAILED)
     sys.exit(found if isinstance(found, int) else 0)
 

@@ -1,5 +1,6 @@
 """Flags that several commands share."""
 
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -14,6 +15,9 @@ STEER = Group("Steer it", sort_key=4)
 type Format = Literal["table", "wide", "json", "yaml", "name"]
 """Form of a result: for people, for people with every column, for programs, names alone. See
 docs/output.md."""
+
+type Underway = Coroutine[object, object, object]
+"""A command that is carried out once it is awaited; what comes of it is its exit code, if anything."""
 
 Output = Annotated[Format, Parameter(name=["--output", "-o"])]
 
@@ -31,10 +35,6 @@ class Reach:
     _PASSWORD, _TOKEN, _CREDS, _NKEY_SEED, _TLS_CA, _TLS_CERT, _TLS_KEY."""
 
 
-HERE = Reach()
-"""The running instance."""
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class KubeCluster:
@@ -46,7 +46,3 @@ class KubeCluster:
     """Context of the kubeconfig; its current one unless given."""
     cluster: str | None = None
     """The name that Fairlead has for the cluster; the context's unless given."""
-
-
-CURRENT = KubeCluster()
-"""The kubeconfig's current context."""

@@ -4,7 +4,7 @@ Its help fills the terminal with each paragraph, however the docstrings are wrap
 """
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 from cyclopts import App, Group
@@ -23,25 +23,13 @@ Exit codes: 0 all went well; 1 refused or failed; 2 wrong usage or input; 3 nobo
 could not be run (its port is taken, say), or a part of Fairlead is not installed; 130 ended by Ctrl-C.
 """
 _GROUPS: dict[Group, dict[str, str]] = {
-    RUN: {"demo": "instances", "up": "instances", "feed": "instances", "watchdog": "clusters"},
-    USE: {
-        "submit": "submitting",
-        "cancel": "submitting",
-        "queue": "asking",
-        "tenants": "asking",
-        "explain": "asking",
-        "top": "asking",
-    },
-    TRY: {"order": "ordering", "snapshot": "ordering"},
-    CHECK: {"doctor": "clusters"},
-    STEER: {
-        "approve": "operator_words",
-        "pause": "operator_words",
-        "resume": "operator_words",
-        "release": "operator_words",
-    },
+    RUN: {"instances": "demo up feed", "clusters": "watchdog"},
+    USE: {"submitting": "submit cancel", "asking": "queue tenants explain top"},
+    TRY: {"ordering": "order snapshot"},
+    CHECK: {"clusters": "doctor"},
+    STEER: {"operator_words": "approve pause resume release"},
 }
-"""Each command with the module that has it, under its own name."""
+"""The commands of each module, under their own names."""
 _FAMILIES = {"policy": "policies", "nats": "nats", "slurm": "slurm"}
 """Commands that have commands of their own."""
 
@@ -65,14 +53,20 @@ def application(words: Sequence[str] = ()) -> App:
         exit_on_error=False,
         version=_version,
         usage="Usage: fairlead COMMAND",
+        result_action=_carried_out,
     )
     typed = words[0] if words else ""
-    known = {name for commands in _GROUPS.values() for name in commands} | set(_FAMILIES)
+    commands = [
+        (group, module, name)
+        for group, modules in _GROUPS.items()
+        for module, names in modules.items()
+        for name in names.split()
+    ]
+    known = {name for *_, name in commands} | set(_FAMILIES)
     wanted = {typed} if typed in known else known
-    for group, commands in _GROUPS.items():
-        for name, module in commands.items():
-            if name in wanted:
-                app.command(_found(module, name), group=group)
+    for group, module, name in commands:
+        if name in wanted:
+            app.command(_found(module, name), group=group)
     for name, module in _FAMILIES.items():
         if name in wanted:
             app.command(_found(module, name))
@@ -84,6 +78,15 @@ def _found(module: str, name: str) -> Callable[..., object] | App:
     if not isinstance(found, App) and not callable(found):
         raise TypeError(f"{name} of {module} is no command")
     return found
+
+
+def _carried_out(answer: object) -> object:
+    """The answer of a command: of one that talks to somebody, what it comes to once that is done."""
+    if not isinstance(answer, Coroutine):
+        return answer
+    from fairlead_cli.client.connection import run  # only who talks to somebody waits for it
+
+    return run(answer)
 
 
 def _version() -> str:

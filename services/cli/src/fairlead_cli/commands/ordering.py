@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fairlead_cli.options import HERE, Output, Reach
+from fairlead_cli.options import Output, Reach, Underway
 
 
 def order(
@@ -19,18 +19,12 @@ def order(
 ) -> None:
     """Put a snapshot in order, and say why each job stands there. Needs no NATS and no cluster.
 
-    Parameters
-    ----------
-    file:
-        JSON or YAML, as `fairlead snapshot` writes it, or `-` for standard input; see docs/policy.md.
-    levels:
-        Also the levels that make the frontends follow, and the writes that they cost.
-    explain:
-        Instead of the order, this job by its id: why it stands where it stands, and what would move it.
-    verbose:
-        With --explain, also its start tag, key and level, and every reason.
-    output:
-        Lines in words (wide: the same); json, yaml: see docs/output.md; name: ids alone, in order.
+    Args:
+        file: JSON or YAML, as `fairlead snapshot` writes it, or `-` for standard input; see docs/policy.md.
+        levels: Also the levels that make the frontends follow, and the writes that they cost.
+        explain: Instead of the order, this job by its id: why it stands where it stands, and what would move it.
+        verbose: With --explain, also its start tag, key and level, and every reason.
+        output: Lines in words (wide: the same); json, yaml: see docs/output.md; name: ids alone, in order.
     """
     if explain is not None:
         from fairlead_cli.paper.explaining import explanations, print_explanations
@@ -43,17 +37,13 @@ def order(
     leave()
 
 
-def snapshot(*, pool: str | None = None, output: Output = "table", reach: Reach = HERE) -> None:
+def snapshot(*, pool: str | None = None, output: Output = "table", reach: Reach = Reach()) -> Underway:
     """Write what runs and waits now, with the policy, as a file for `fairlead order`.
 
-    Parameters
-    ----------
-    pool:
-        Only this pool.
-    output:
-        JSON, made to be edited (table, wide and json); yaml: the same as YAML; name: its jobs that wait.
+    Args:
+        pool: Only this pool.
+        output: JSON, made to be edited (table, wide and json); yaml: the same as YAML; name: its jobs that wait.
     """
-    from fairlead_cli.client.connection import run
     from fairlead_cli.paper.snapshot_taking import take_snapshot
 
-    run(take_snapshot(reach.nats, pool=pool, form=output))
+    return take_snapshot(reach.nats, pool=pool, form=output)

@@ -4,21 +4,16 @@ from pathlib import Path
 
 from cyclopts import App
 
-from fairlead_cli.options import CHECK, HERE, Output, Reach
-from fairlead_cli.slurm.flags import (
-    A_LOOK,
-    AS_INSTALLED,
-    AS_SUBMITTED,
-    HookFlags,
-    ScriptFlags,
-    SlurmCheckFlags,
-)
+from fairlead_cli.options import CHECK, Output, Reach, Underway
+from fairlead_cli.slurm.flags import HookFlags, ScriptFlags, SlurmCheckFlags
 
 slurm = App(name="slurm", help="Check a Slurm cluster, and batch scripts.", group=CHECK)
 
 
 @slurm.command
-def check(*, flags: SlurmCheckFlags = A_LOOK, output: Output = "table", reach: Reach = HERE) -> int:
+def check(
+    *, flags: SlurmCheckFlags = SlurmCheckFlags(), output: Output = "table", reach: Reach = Reach()
+) -> Underway:
     """Look a Slurm cluster over before Fairlead writes to it: what is wrong, why it matters, what mends it.
 
     Asks the running slurmctld, and changes nothing there. `fairlead up --slurm-conf` looks at the same and writes nothing where
@@ -26,24 +21,21 @@ def check(*, flags: SlurmCheckFlags = A_LOOK, output: Output = "table", reach: R
 
     Ends with 0 where nothing is open but what is good to know, 1 with warnings, 2 with errors, 3 where it could not look.
 
-    Parameters
-    ----------
-    output:
-        Words (wide: the same); json, yaml; name: the names of open findings.
+    Args:
+        output: Words (wide: the same); json, yaml; name: the names of open findings.
     """
-    from fairlead_cli.client.connection import run
     from fairlead_cli.errors import InputError
     from fairlead_cli.slurm.examining import check, revoke
 
     if not flags.revoke:
-        return run(check(flags, reach.nats, output))
+        return check(flags, reach.nats, output)
     if flags.cluster is None:
         raise InputError("--revoke: of which cluster? Name it with --cluster")
-    return run(revoke(flags.cluster, flags.by, reach.nats))
+    return revoke(flags.cluster, flags.by, reach.nats)
 
 
 @slurm.command
-def validate(script: Path, /, *, flags: ScriptFlags = AS_SUBMITTED, output: Output = "table") -> int:
+def validate(script: Path, /, *, flags: ScriptFlags = ScriptFlags(), output: Output = "table") -> Underway:
     """Say what Slurm would refuse a batch script for, or never start it for, before it is submitted.
 
     Looks at the script's form and its #SBATCH lines, and, where slurmctld answers, at partition, time limit, size, account and the
@@ -52,31 +44,26 @@ def validate(script: Path, /, *, flags: ScriptFlags = AS_SUBMITTED, output: Outp
 
     Ends with 0 where nothing is found against it, 1 where it would be refused, 2 where a file cannot be read.
 
-    Parameters
-    ----------
-    script:
-        Path of the batch script.
-    output:
-        Words (wide: the same); json, yaml; name: the lines that are refused, by number.
+    Args:
+        script: Path of the batch script.
+        output: Words (wide: the same); json, yaml; name: the lines that are refused, by number.
     """
-    from fairlead_cli.client.connection import run
     from fairlead_cli.slurm.validating import validate
 
-    return run(validate(script, flags, output))
+    return validate(script, flags, output)
 
 
 @slurm.command
-def install(folder: Path, /, *, flags: HookFlags = AS_INSTALLED) -> int:
+def install(folder: Path, /, *, flags: HookFlags = HookFlags()) -> int:
     """Write the hooks of a partition whose jobs run as pods of Kubernetes, and say which lines slurm.conf lacks for them.
 
     Writes into the folder and nowhere else. Written again, the files are replaced.
 
     Ends with 0, or with 1 where a slurm.conf was given that lacks lines, 2 where a path or name is one that Slurm could not read.
 
-    Parameters
-    ----------
-    folder:
-        Where the hooks will lie, on slurmctld's host and on every node of the partition: an absolute path without blanks.
+    Args:
+        folder: Where the hooks will lie, on slurmctld's host and on every node of the partition: an absolute path
+            without blanks.
     """
     from fairlead_cli.slurm.installing import install
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter, Token
 
-from fairlead_cli.client.submitting.flags import NOTHING_SAID, JobFlags
-from fairlead_cli.options import HERE, OfTenant, Output, Reach
+from fairlead_cli.client.submitting.flags import JobFlags
+from fairlead_cli.options import OfTenant, Output, Reach, Underway
 
 _FLAG_OF = {"job_class": "class"}
 _OTHERS = ("no-follow", "quiet", "output", "nats")
@@ -32,33 +32,27 @@ def submit(
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True, converter=_file)] = None,
     /,
     *,
-    job: JobFlags = NOTHING_SAID,
+    job: JobFlags = JobFlags(),
     follow: bool = True,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
     output: Output = "table",
-    reach: Reach = HERE,
-) -> int:
+    reach: Reach = Reach(),
+) -> Underway:
     """Publish jobs and follow them to their end; exit code 0 only if all were accepted and succeeded.
 
-    Parameters
-    ----------
-    file:
-        JSON or YAML with one job or many, JSON lines (.jsonl), or `-` for JSON lines on standard input. Flags complete
-        what a job of the file leaves out.
-    follow:
-        Stay until every job has ended or was refused.
-    quiet:
-        Say only what went wrong, and the sum.
-    output:
-        Lines in words (wide: the same); json: the answers as JSON lines; yaml: as documents; name: `<tenant>/<id>` of each
-        job that was accepted.
+    Args:
+        file: JSON or YAML with one job or many, JSON lines (.jsonl), or `-` for JSON lines on standard input. Flags
+            complete what a job of the file leaves out.
+        follow: Stay until every job has ended or was refused.
+        quiet: Say only what went wrong, and the sum.
+        output: Lines in words (wide: the same); json: the answers as JSON lines; yaml: as documents; name:
+            `<tenant>/<id>` of each job that was accepted.
     """
-    from fairlead_cli.client.connection import run
     from fairlead_cli.client.submitting.gathering import gather
     from fairlead_cli.client.submitting.session import submit_all
 
     drafts = gather(file, job)
-    return run(submit_all(reach.nats, drafts, follow=follow, quiet=quiet, form=output))
+    return submit_all(reach.nats, drafts, follow=follow, quiet=quiet, form=output)
 
 
 def cancel(
@@ -68,28 +62,21 @@ def cancel(
     cluster: str,
     tenant: OfTenant = None,
     output: Output = "table",
-    reach: Reach = HERE,
-) -> int:
+    reach: Reach = Reach(),
+) -> Underway:
     """Take jobs back that were submitted: one that waits leaves the queue, one that runs is stopped.
 
-    Parameters
-    ----------
-    job:
-        Id under which it was submitted.
-    more:
-        Ids of more jobs of the tenant in that cluster.
-    cluster:
-        Cluster that has the job: its answer `accepted` names it.
-    tenant:
-        Tenant of the job.
-    output:
-        A line in words (wide: the same); json: the answers as JSON lines; yaml: as documents; name: `<tenant>/<id>` of each
-        job that is being cancelled.
+    Args:
+        job: Id under which it was submitted.
+        more: Ids of more jobs of the tenant in that cluster.
+        cluster: Cluster that has the job: its answer `accepted` names it.
+        tenant: Tenant of the job.
+        output: A line in words (wide: the same); json: the answers as JSON lines; yaml: as documents; name:
+            `<tenant>/<id>` of each job that is being cancelled.
     """
-    from fairlead_cli.client.connection import run
     from fairlead_cli.client.submitting.cancelling import cancel_all
     from fairlead_cli.client.submitting.reading import Defaults, draft
 
     whose = Defaults(cluster=cluster, tenant=tenant)
     drafts = [draft({"id": name, "cancel": True}, whose) for name in (job, *more)]
-    return run(cancel_all(reach.nats, drafts, form=output))
+    return cancel_all(reach.nats, drafts, form=output)

@@ -40,10 +40,6 @@ class DemoFlags:
         return self.report or (None if self.json else Path(PAGE))
 
 
-AS_SHIPPED = DemoFlags()
-"""No flag at all."""
-
-
 def read_weights(text: str | None) -> Mapping[str, float] | None:
     """The weights of `a=3,b=2`.
 

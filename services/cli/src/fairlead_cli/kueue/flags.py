@@ -34,10 +34,6 @@ class DoctorFlags:
     flag."""
 
 
-A_LOOK = DoctorFlags()
-"""No flag at all."""
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class WatchdogFlags:
@@ -53,7 +49,3 @@ class WatchdogFlags:
     """Seconds with one and the same leader until they become StrictFIFO again."""
     every: Annotated[float, Parameter(validator=Number(gte=0.2, lte=60))] = 5.0
     """Seconds between two looks."""
-
-
-AS_USUAL = WatchdogFlags()
-"""No flag at all."""

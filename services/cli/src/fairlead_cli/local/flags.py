@@ -45,7 +45,3 @@ class UpFlags:
     """Directory for all data; one under ~/.local/state/fairlead unless given."""
     port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None
     """Port of the embedded NATS; a free one unless given."""
-
-
-THREE_TEAMS = UpFlags()
-"""No flag at all: a simulated cluster."""

@@ -78,8 +78,8 @@ def print_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format)
 
 async def print_differences(
     nats: str | None, path: Path, terms: ApplyTerms = PLAIN, *, form: Format = "table"
-) -> bool:
-    """Print what putting a file in force would change; whether that is anything."""
+) -> int:
+    """Print what putting a file in force would change; the exit code is 1 where that is anything."""
     file = read_file(path)
     async with connected(nats) as bus:
         standing = await in_force(bus)
@@ -106,7 +106,7 @@ async def print_differences(
         file=str(path), revision=standing.followed, changes=lines, notes=notes, refused=refused
     )
     print_outcome(found, dict.fromkeys(line[2:].partition(": ")[0] for line in lines), form)
-    return bool(lines)
+    return 1 if lines else 0
 
 
 def _why_refused(standing: StoredPolicy, onto: StoredPolicy | None) -> str:

@@ -39,10 +39,6 @@ class SlurmCheckFlags:
     """Take the leave for --cluster back, without a look: nothing is written to it any more."""
 
 
-A_LOOK = SlurmCheckFlags()
-"""No flag at all."""
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ScriptFlags:
@@ -65,10 +61,6 @@ class ScriptFlags:
     ] = 5.0
     plain_registry: Annotated[tuple[str, ...], Parameter(negative="")] = ()
     """A registry that is spoken to without TLS, as HOST:PORT; may be given several times. This machine always is."""
-
-
-AS_SUBMITTED = ScriptFlags()
-"""No flag at all."""
 
 
 @Parameter(name="*")
@@ -108,7 +100,3 @@ class HookFlags:
     ] = None
     slurm_conf: SlurmConf = None
     """An existing slurm.conf to look at; nothing is changed in it."""
-
-
-AS_INSTALLED = HookFlags()
-"""No flag at all."""

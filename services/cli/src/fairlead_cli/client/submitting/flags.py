@@ -50,7 +50,3 @@ class JobFlags:
     """Cluster that gets the job; `any` lets Fairlead choose."""
     frontend: Literal["kueue", "slurm", "sim"] | None = None
     """The queueing system that it is for, whichever cluster takes it."""
-
-
-NOTHING_SAID = JobFlags()
-"""No flag at all."""
