@@ -28,27 +28,17 @@ _STYLES = {
 }
 
 
-def output(*, wide: bool = False) -> "Console":
-    """The console of results: tables, reports. A wide one has room for every column, whatever the terminal has."""
+def output(*, wide: bool = False, stderr: bool = False) -> "Console":
+    """The console of tables and reports, on standard error those that are not the result itself.
+
+    A wide one has room for every column, whatever the terminal has.
+    """
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() and not wide else PIPED_WIDTH
-    return Console(highlight=False, width=width)
-
-
-def remarks() -> "Console":
-    """The console of tables and reports that are not the result itself."""
-    from rich.console import Console
-
-    width = None if sys.stderr.isatty() else PIPED_WIDTH
-    return Console(stderr=True, highlight=False, width=width)
-
-
-def messages() -> "Console":
-    """The console of progress that moves."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(
+        stderr=stderr, highlight=False, width=None if stream.isatty() and not wide else PIPED_WIDTH
+    )
 
 
 type Style = Callable[[str, str], str]

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
@@ -12,7 +13,7 @@ from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.live import Throughput, dashboard, positions_that_fit
 from fairlead_cli.client.phrases import demand
 from fairlead_cli.client.watching import look
-from fairlead_cli.console import Screen, coloured, messages, say
+from fairlead_cli.console import Screen, coloured, say
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import Told
 from fairlead_cli.errors import CommandError
@@ -35,7 +36,7 @@ _DEPTH = 12
 
 async def show(bus: Bus, workload: SimWorkload, recording: Recording, throughput: Throughput) -> None:
     """Show until cancelled. Everything goes to standard error: results alone go to the output."""
-    began, console = time.monotonic(), messages()
+    began, console = time.monotonic(), Console(stderr=True, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         while True:
             await asyncio.sleep(LINE_SECONDS)

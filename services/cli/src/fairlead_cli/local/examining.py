@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from fairlead_bus import Bus, RetryableBusError
 from fairlead_cli.client.steering_mode import this_user
-from fairlead_cli.console import remarks, say, warn
+from fairlead_cli.console import output, say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_cli.local.stack import StackPlan
@@ -34,7 +34,7 @@ async def examined(plan: StackPlan, bus: Bus, flags: DoctorFlags, end: asyncio.E
         except CommandError as error:
             warn(f"{error}; read-only until `fairlead doctor` passes")
             continue
-        remarks().print(view(found, quiet=True), crop=False)
+        output(stderr=True).print(view(found, quiet=True), crop=False)
         for line in found.said:
             say(line)
 
@@ -76,7 +76,7 @@ async def _look_at_slurm(target: SlurmTarget, bus: Bus, *, dry_run: bool) -> Non
     from fairlead_cli.slurm.examining import give_leave, look, view
 
     found = await look(target.conf)
-    remarks().print(view(found, quiet=True), crop=False)
+    output(stderr=True).print(view(found, quiet=True), crop=False)
     if not found.passed:
         warn(f"{target.cluster}: read-only, nothing is written to it (`fairlead slurm check` says why)")
     elif taken := await leave.revoked(bus, target.cluster):

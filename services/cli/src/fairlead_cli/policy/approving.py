@@ -65,7 +65,7 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
             named = {one.job for one in document.grants if one.job is not None and _UUID.fullmatch(one.job)}
             for uid in named - asked - {job.uid}:
                 asked.add(uid)
-                if all(one.phase == Phase.ENDED for one in await _found(bus, uid, None)):
+                if all(one.phase == Phase.ENDED for one in (await _asked(bus, uid, None)).found):
                     gone.add(uid)
             after = granted(without_grants(document, gone), job, approval)
             had_it = _grants_to(document, job.uid) == _grants_to(after, job.uid)
@@ -109,7 +109,7 @@ async def withdraw(nats: str | None, approval: ApprovalRequest, *, form: Format 
         CommandError: nothing was granted to it.
     """
     async with connected(nats) as bus:
-        found = await _found(bus, approval.job, approval.tenant)
+        found = (await _asked(bus, approval.job, approval.tenant)).found
         names = {approval.job, *(one.uid for one in found)}
         uid = approval.job
 
@@ -197,10 +197,6 @@ async def _find(bus: Bus, job: str, tenant: str | None) -> Explanation:
     if not reply.found:
         raise CommandError(f"nobody knows a job {job!r}", hint=what_is_known(job, reply.near or ()))
     return _only(reply.found, job)
-
-
-async def _found(bus: Bus, job: str, tenant: str | None) -> list[Explanation]:
-    return (await _asked(bus, job, tenant)).found
 
 
 async def _asked(bus: Bus, job: str, tenant: str | None) -> ExplainReply:

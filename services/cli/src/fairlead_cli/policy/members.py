@@ -1,7 +1,7 @@
 """The members of a policy's pools against what clusters state: a name that no cluster has joins nothing, or stops the pool."""
 
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -60,14 +60,11 @@ async def pools_known(bus: Bus) -> KnownPools:
 async def stated_members(bus: Bus) -> list[str]:
     """The pools that clusters state, as sorted `<cluster>/<pool>`; none where the state may not be read."""
     found: set[str] = set()
-    try:
-        async for stored in _each(bus, topology.STATE, subjects.pools_filter()):
-            # A name that cannot be read is one that no policy can mean.
-            with contextlib.suppress(MalformedError):
-                named = subjects.parse_state(stored.subject)
-                found.add(f"{named.cluster}/{named.name}")
-    except (DeniedError, JetStreamNotFoundError, RetryableBusError):
-        return []
+    for stored in await _kept(bus, topology.STATE, subjects.pools_filter()):
+        # A name that cannot be read is one that no policy can mean.
+        with contextlib.suppress(MalformedError):
+            named = subjects.parse_state(stored.subject)
+            found.add(f"{named.cluster}/{named.name}")
     return sorted(found)
 
 
@@ -77,23 +74,23 @@ async def running_clusters(bus: Bus) -> set[str]:
     What a cluster stated outlasts its services, its leases do not.
     """
     found: set[str] = set()
-    leases = _each(bus, bucket_stream(topology.MEMBERS), subjects.kv_subject(topology.MEMBERS, "leader.>"))
-    try:
-        async for stored in leases:
-            with contextlib.suppress(ContractError):
-                found.add(LEADER_LEASE.decode(stored.payload).cluster)
-    except (DeniedError, JetStreamNotFoundError, RetryableBusError):
-        return set()
+    leases = subjects.kv_subject(topology.MEMBERS, "leader.>")
+    for stored in await _kept(bus, bucket_stream(topology.MEMBERS), leases):
+        with contextlib.suppress(ContractError):
+            found.add(LEADER_LEASE.decode(stored.payload).cluster)
     return found
 
 
-async def _each(bus: Bus, stream: str, subject: str) -> AsyncIterator[Stored]:
-    """The messages that a stream keeps under these subjects, but for tombstones, which are empty."""
-    seq = 1
-    while (stored := await bus.jetstream.next_of(stream, subject, seq)) is not None:
-        seq = stored.seq + 1
-        if stored.payload:
-            yield stored
+async def _kept(bus: Bus, stream: str, subject: str) -> list[Stored]:
+    """The messages that a stream keeps under these subjects, but for tombstones, which are empty; none where they may not be read."""
+    found, seq = [], 1
+    try:
+        while (stored := await bus.jetstream.next_of(stream, subject, seq)) is not None:
+            seq = stored.seq + 1
+            found += [stored] if stored.payload else []
+    except (DeniedError, JetStreamNotFoundError, RetryableBusError):
+        return []
+    return found
 
 
 async def other_clusters(bus: Bus, cluster: str) -> list[str]:

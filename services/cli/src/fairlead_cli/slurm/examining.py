@@ -3,7 +3,6 @@
 Leave is asked for by naming the cluster, where its services were started one by one: `fairlead up` looks by itself.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -114,12 +113,9 @@ async def revoke(cluster: str, by: str | None, nats: str | None) -> int:
 
 def view(found: SlurmReport, *, quiet: bool = False) -> RenderableType:
     """The findings for a person; a quiet view leaves out what was fine."""
-    return Group(*_parts(found, quiet=quiet))
-
-
-def _parts(found: SlurmReport, *, quiet: bool) -> Iterator[RenderableType]:
-    yield Text.assemble((f"cluster {found.cluster}", "bold"), f": Slurm {found.version}, as {found.user}")
-    yield from findings_view(found.findings, quiet=quiet)
-    if not quiet:
-        yield Text("")
-        yield Text(f"{found.cluster} passes" if found.passed else f"{found.cluster} does not pass")
+    passes = Text(f"{found.cluster} passes" if found.passed else f"{found.cluster} does not pass")
+    return Group(
+        Text.assemble((f"cluster {found.cluster}", "bold"), f": Slurm {found.version}, as {found.user}"),
+        *findings_view(found.findings, quiet=quiet),
+        *(() if quiet else (Text(""), passes)),
+    )

@@ -17,21 +17,18 @@ COURSE_STEPS = 12
 
 def render_text(report: DemoReport) -> RenderableType:
     """Shares, their course, waits, and what was run."""
-    return Group(*_parts(report))
-
-
-def _parts(report: DemoReport) -> Iterator[RenderableType]:
-    yield Text("\nShare of the pool against entitlement, while every tenant had jobs waiting", style="bold")
-    yield _shares(report)
-    yield Text(f"Jain's index: {JAIN}.", style="dim")
-    yield Text("\nFairlead's shares over time (what each tenant holds of what is in use)", style="bold")
-    yield _course(report)
-    yield Text("\nWaits by tenant and class: median / 90th percentile, seconds of wall time", style="bold")
-    yield _waits(report)
-    yield Text("")
-    yield from _verdict(report)
-    for fact in report.facts:
-        yield Text(f"· {fact}", style="dim")
+    return Group(
+        Text("\nShare of the pool against entitlement, while every tenant had jobs waiting", style="bold"),
+        _shares(report),
+        Text(f"Jain's index: {JAIN}.", style="dim"),
+        Text("\nFairlead's shares over time (what each tenant holds of what is in use)", style="bold"),
+        _course(report),
+        Text("\nWaits by tenant and class: median / 90th percentile, seconds of wall time", style="bold"),
+        _waits(report),
+        Text(""),
+        *_verdict(report),
+        *(Text(f"· {fact}", style="dim") for fact in report.facts),
+    )
 
 
 def _shares(report: DemoReport) -> Table:

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Coroutine
+from typing import cast
 
-import msgspec
+from msgspec.structs import replace
 
 from fairlead_cli.kueue.doctor.kinds import (
     CONFIG_MAPS,
@@ -13,7 +14,7 @@ from fairlead_cli.kueue.doctor.kinds import (
     KUEUE_NAMESPACE,
     Written,
 )
-from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, seen
+from fairlead_cli.kueue.doctor.kueue_config import seen
 from fairlead_cli.kueue.doctor.rights import rights_of
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
 from fairlead_kube.client import KubeClient
@@ -91,12 +92,16 @@ async def take(client: KubeClient, before: Survey, *, accounts: str | None) -> S
     """
     reader = _KindReader(client)
     versions = await served(client, KUEUE)
-    survey = msgspec.structs.replace(
+    survey = replace(
         before,
         server=client.server,
         kubernetes=(await server_version(client)).git_version,
         user=(await whoami(client)).username,
-        kueue=await _kueue(reader, list(versions)),
+        kueue=seen(
+            list(versions),
+            await reader.one(DEPLOYMENTS, KUEUE_DEPLOYMENT, KUEUE_NAMESPACE),
+            await reader.one(CONFIG_MAPS, KUEUE_CONFIG, KUEUE_NAMESPACE),
+        ),
     )
     if not versions:
         return survey
@@ -104,7 +109,7 @@ async def take(client: KubeClient, before: Survey, *, accounts: str | None) -> S
     names = {namespace.metadata.name for namespace in survey.namespaces}
     where = next(name for name in PROBED_NAMESPACES if name in names or name == PROBED_NAMESPACES[-1])
     probe, outage = await _probe(client, where)
-    return msgspec.structs.replace(
+    return replace(
         survey,
         probe=probe,
         outage=outage,
@@ -121,37 +126,28 @@ async def take(client: KubeClient, before: Survey, *, accounts: str | None) -> S
     )
 
 
-async def _kueue(reader: _KindReader, versions: list[str]) -> KueueSeen:
-    deployment = await reader.one(DEPLOYMENTS, KUEUE_DEPLOYMENT, KUEUE_NAMESPACE)
-    config = await reader.one(CONFIG_MAPS, KUEUE_CONFIG, KUEUE_NAMESPACE)
-    return seen(versions, deployment, config)
-
-
 async def _objects(reader: _KindReader, survey: Survey) -> Survey:
+    parts: dict[str, Coroutine[object, object, object]] = {
+        "cluster_queues": reader.all(CLUSTER_QUEUES),
+        "local_queues": reader.all(LOCAL_QUEUES),
+        "cohorts": reader.all(COHORTS),
+        "flavors": reader.all(RESOURCE_FLAVORS),
+        "workload_classes": reader.all(WORKLOAD_PRIORITY_CLASSES),
+        "pod_classes": reader.all(PRIORITY_CLASSES),
+        "admission_checks": reader.all(ADMISSION_CHECKS),
+        "nodes": reader.all(NODES),
+        "node_pools": reader.all(NODE_POOLS),
+        "namespaces": reader.all(NAMESPACES),
+        "workloads": _unfinished(reader),
+        "jobs": reader.all(JOBS),
+        "pytorch_jobs": reader.all(PYTORCH_JOBS),
+        "gang_pods": _gang_pods(reader),
+        "deployments": reader.all(DEPLOYMENTS),
+        "webhooks": _webhooks(reader),
+    }
     async with asyncio.TaskGroup() as group:
-
-        def reading[T](found: Coroutine[object, object, list[T]]) -> asyncio.Task[list[T]]:
-            return group.create_task(found)
-
-        tasks = {
-            "cluster_queues": reading(reader.all(CLUSTER_QUEUES)),
-            "local_queues": reading(reader.all(LOCAL_QUEUES)),
-            "cohorts": reading(reader.all(COHORTS)),
-            "flavors": reading(reader.all(RESOURCE_FLAVORS)),
-            "workload_classes": reading(reader.all(WORKLOAD_PRIORITY_CLASSES)),
-            "pod_classes": reading(reader.all(PRIORITY_CLASSES)),
-            "admission_checks": reading(reader.all(ADMISSION_CHECKS)),
-            "nodes": reading(reader.all(NODES)),
-            "node_pools": reading(reader.all(NODE_POOLS)),
-            "namespaces": reading(reader.all(NAMESPACES)),
-            "workloads": reading(_unfinished(reader)),
-            "jobs": reading(reader.all(JOBS)),
-            "pytorch_jobs": reading(reader.all(PYTORCH_JOBS)),
-            "gang_pods": reading(_gang_pods(reader)),
-            "deployments": reading(reader.all(DEPLOYMENTS)),
-            "webhooks": reading(_webhooks(reader)),
-        }
-    return msgspec.structs.replace(survey, **{name: task.result() for name, task in tasks.items()})
+        tasks = {name: group.create_task(part) for name, part in parts.items()}
+    return replace(survey, **{name: task.result() for name, task in tasks.items()})
 
 
 async def _unfinished(reader: _KindReader) -> list[Workload]:
@@ -187,15 +183,7 @@ async def _written(reader: _KindReader, survey: Survey) -> list[Written]:
     resource = await pick_version(reader.client, WORKLOADS)
     if resource is None:
         return []
-    bare: Resource[Written] = Resource(
-        group=resource.group,
-        version=resource.version,
-        plural=resource.plural,
-        kind=resource.kind,
-        namespaced=True,
-        shape=Written,
-        metadata_only=True,
-    )
+    bare = cast("Resource[Written]", replace(resource, shape=Written, metadata_only=True))
     found = [await reader.one(bare, one.metadata.name, one.metadata.namespace) for one in moved]
     return [one for one in found if one is not None]
 

@@ -3,8 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import Collection, Iterator
-
-import msgspec
+from typing import NamedTuple
 
 from fairlead_cli.kueue.doctor.survey import Right
 from fairlead_kube.client import KubeClient, service_account
@@ -47,7 +46,6 @@ _WATCHED = (
     *QUEUED_KINDS,
 )
 _CHECKED = (WORKLOADS, RESOURCE_FLAVORS, ADMISSION_CHECKS, NODES, PODS)
-_STATUS = "status"
 SUBMITTER = "fairlead-submitter"
 """The service account of a tenant's namespace that the admitter makes jobs as, by the name that it has as shipped."""
 IMPERSONATE = "impersonate"
@@ -55,7 +53,7 @@ MOST_TENANTS = 200
 """Namespaces whose submitters are asked for: each is a request."""
 
 
-class _Need(msgspec.Struct, frozen=True, kw_only=True):
+class _Need(NamedTuple):
     service: str
     verb: str
     resource: Resource[object]
@@ -93,53 +91,37 @@ async def rights_of(
 def _needs(probed: str) -> Iterator[_Need]:
     for resource in _WATCHED:
         for verb in ("list", "watch"):
-            yield _Need(service=WATCHER, verb=verb, resource=resource)
+            yield _Need(WATCHER, verb, resource)
     for verb in ("list", "watch", "patch"):
-        yield _Need(service=ADMITTER, verb=verb, resource=WORKLOADS)
-    yield _Need(service=ADMITTER, verb="create", resource=EVENTS)
-    yield _Need(service=ADMITTER, verb="create", resource=WORKLOADS, namespace=probed)
+        yield _Need(ADMITTER, verb, WORKLOADS)
+    yield _Need(ADMITTER, "create", EVENTS)
+    yield _Need(ADMITTER, "create", WORKLOADS, probed)
 
 
 def _submitters(tenants: Collection[str]) -> Iterator[_Need]:
     for namespace in sorted(tenants)[:MOST_TENANTS]:
-        yield _Need(
-            service=ADMITTER,
-            verb=IMPERSONATE,
-            resource=SERVICE_ACCOUNTS,
-            namespace=namespace,
-            name=SUBMITTER,
-        )
+        yield _Need(ADMITTER, IMPERSONATE, SERVICE_ACCOUNTS, namespace, SUBMITTER)
 
 
 def _checkers() -> Iterator[_Need]:
     for resource in _CHECKED:
         for verb in ("list", "watch"):
-            yield _Need(service=CHECKER, verb=verb, resource=resource)
+            yield _Need(CHECKER, verb, resource)
     for resource in (WORKLOADS, ADMISSION_CHECKS):
-        yield _Need(service=CHECKER, verb="patch", resource=resource, subresource=_STATUS)
+        yield _Need(CHECKER, "patch", resource, subresource="status")
 
 
 async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None) -> Right:
     asked = None if accounts is None else (accounts, f"fairlead-{need.service}")
-    allowed = await can_i(
-        client,
-        need.verb,
-        need.resource,
-        namespace=need.namespace,
-        name=need.name,
-        subresource=need.subresource,
-        account=asked,
-    )
+    where = {"namespace": need.namespace, "name": need.name, "subresource": need.subresource}
     group = need.resource.group
     return Right(
         service=need.service,
         account=user if asked is None else service_account(*asked),
         verb=need.verb,
         resource=f"{need.resource.plural}.{group}" if group else need.resource.plural,
-        subresource=need.subresource,
-        namespace=need.namespace,
-        name=need.name,
-        allowed=allowed,
+        **where,
+        allowed=await can_i(client, need.verb, need.resource, **where, account=asked),
     )
 
 

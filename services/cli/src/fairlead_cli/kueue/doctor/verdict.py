@@ -1,7 +1,7 @@
 """The verdict on a cluster: may it be steered? And how it is told, on a terminal and as JSON."""
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -35,17 +35,14 @@ class DoctorVerdict(msgspec.Struct, frozen=True, kw_only=True):
         if not self.passed or self.lever is None:
             return None
         before = survey.leave
+        kept = None if before is None else before.replaced
         return Leave(
             cluster=survey.cluster,
             lever=self.lever,
             at=at,
             by=by,
             accepted=self.accepted,
-            replaced=None
-            if before is None
-            else before.lever
-            if before.lever != self.lever
-            else before.replaced,
+            replaced=before.lever if before is not None and before.lever != self.lever else kept,
         )
 
 
@@ -101,17 +98,13 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def view(found: DoctorReport, *, quiet: bool = False) -> RenderableType:
     """The findings for a person; a quiet view leaves out what was fine."""
-    return Group(*_parts(found, quiet=quiet))
-
-
-def _parts(found: DoctorReport, *, quiet: bool) -> Iterator[RenderableType]:
     kueue = f"Kueue {found.kueue or 'of an unknown release'}"
-    yield Text.assemble(
-        (f"cluster {found.cluster}", "bold"),
-        f": {found.server}, Kubernetes {found.kubernetes}, {kueue}, as {found.user}",
+    where = f": {found.server}, Kubernetes {found.kubernetes}, {kueue}, as {found.user}"
+    return Group(
+        Text.assemble((f"cluster {found.cluster}", "bold"), where),
+        Text(f"measured by {found.policy}", style="dim"),
+        *findings_view(found.findings, quiet=quiet),
     )
-    yield Text(f"measured by {found.policy}", style="dim")
-    yield from findings_view(found.findings, quiet=quiet)
 
 
 def closing(survey: Survey, verdict: DoctorVerdict) -> str:
