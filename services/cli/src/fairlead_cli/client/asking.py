@@ -77,7 +77,9 @@ async def show_explanation(
     question = ExplainQuestion(job=job, tenant=tenant)
     async with connected(nats) as bus:
         reply = await ask(bus, "explain", question, EXPLAIN_REPLY, tenant=tenant)
-        reply = msgspec.structs.replace(reply, found=[await _dated(bus, found) for found in reply.found])
+        if any(one.approved for one in reply.found) and (history := await _history(bus)) is not None:
+            found = [_dated(one, {one.id, one.uid}, history) for one in reply.found]
+            reply = msgspec.structs.replace(reply, found=found)
     if reply.found or not is_for_people(form):
         print_answer(
             reply,
@@ -90,32 +92,24 @@ async def show_explanation(
         raise CommandError(f"nobody knows a job {job!r}{of_whom}", hint=what_is_known(job, reply.near or ()))
 
 
-async def _dated(bus: Bus, found: Explanation) -> Explanation:
-    """The explanation with the instant at which a class was granted, where the policy's history tells and we may read it."""
-    if found.approved is None or (history := await _history(bus)) is None:
-        return found
-    since = history.since({found.id, found.uid})
-    return msgspec.structs.replace(found, approved=msgspec.structs.replace(found.approved, since=since))
-
-
 async def _with_dates(bus: Bus, reply: QueueReply) -> QueueReply:
     """Adds grant dates to every approved job of a queue reply."""
-    if not any(one.approved for pool in reply.pools for one in pool.positions):
+    approved = any(one.approved for pool in reply.pools for one in pool.positions)
+    if not approved or (history := await _history(bus)) is None:
         return reply
-    if (history := await _history(bus)) is None:
-        return reply
-    pools = [
-        msgspec.structs.replace(pool, positions=[_dated_position(one, history) for one in pool.positions])
-        for pool in reply.pools
-    ]
+    pools = []
+    for pool in reply.pools:
+        positions = [_dated(one, {one.position.id, one.position.uid}, history) for one in pool.positions]
+        pools.append(msgspec.structs.replace(pool, positions=positions))
     return msgspec.structs.replace(reply, pools=pools)
 
 
-def _dated_position(one: RankedPosition, history: "GrantHistory") -> RankedPosition:
+def _dated[T: (Explanation, RankedPosition)](one: T, names: set[str], history: "GrantHistory") -> T:
+    """The job with the instant at which a class was granted to it, where the policy's history tells."""
     if one.approved is None:
         return one
-    since = history.since({one.position.id, one.position.uid})
-    return msgspec.structs.replace(one, approved=msgspec.structs.replace(one.approved, since=since))
+    approved = msgspec.structs.replace(one.approved, since=history.since(names))
+    return msgspec.structs.replace(one, approved=approved)
 
 
 async def _history(bus: Bus) -> "GrantHistory | None":

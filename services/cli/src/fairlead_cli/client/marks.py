@@ -41,12 +41,9 @@ def steering_lines(steering: Iterable[Steering], screen: Screen) -> Iterator[str
         if shipped_capabilities(one.frontend).needs_leave or one.enforcement != "exact":
             colour = "dim" if one.enforcement == "exact" else "yellow"
             yield screen.line(f"{one.cluster} ({one.frontend}) {followed}{why}", colour)
-        for trouble in unwell_in_words(one):
+        troubles = (*unwell_in_words(one), untaken_in_words(one), unanswered_in_words(one))
+        for trouble in filter(None, troubles):
             yield screen.line(f"{one.cluster}: {trouble}", "yellow")
-        if waiting := untaken_in_words(one):
-            yield screen.line(f"{one.cluster}: {waiting}", "yellow")
-        if stuck := unanswered_in_words(one):
-            yield screen.line(f"{one.cluster}: {stuck}", "yellow")
         if one.promised:
             yield screen.line(f"{one.cluster}: {promised_in_words(one.promised)}.")
         for harm in filter(None, (levels_left_in_words(one), preempted_in_words(one))):

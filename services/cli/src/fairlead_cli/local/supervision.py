@@ -112,17 +112,13 @@ class Supervisor:
         self._group = group
         self._logs = logs
         self._say = say
-        self._children: dict[str, Child] = {}
-        self.restarts = 0
-
-    @property
-    def children(self) -> Mapping[str, Child]:
+        self.children: dict[str, Child] = {}
         """The children that run now, by name."""
-        return self._children
+        self.restarts = 0
 
     def last_words(self) -> str:
         """The ends of the logs of those that run and have said something, each under its name."""
-        tails = ((name, child.tail()) for name, child in self._children.items())
+        tails = ((name, child.tail()) for name, child in self.children.items())
         return "\n".join(f"--- {name}\n{tail}" for name, tail in tails if tail)
 
     async def keep(self, program: Program) -> None:
@@ -152,11 +148,11 @@ class Supervisor:
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     async def _watch(self, child: Child) -> int:
-        self._children[child.program.name] = child
+        self.children[child.program.name] = child
         try:
             return await child.process.wait()
         finally:
-            del self._children[child.program.name]
+            del self.children[child.program.name]
             await child.end()
 
 

@@ -45,7 +45,7 @@ _LONGEST_NAME = 200
 async def stay_up(flags: UpFlags) -> int:
     """Run until a signal asks for the end; returns the exit code."""
     state = state_directory(os.environ)
-    plan = _plan(flags, state)
+    plan, accounts = _plan(flags, state), _simulated_accounts(flags.cluster_file)
     if flags.policy is not None:
         remark_on(plan.policy.policy)
     say("starting … (half a minute at most on most machines; a line then says what runs)")
@@ -57,7 +57,7 @@ async def stay_up(flags: UpFlags) -> int:
                     say(note)
                 await examined(plan, stack.bus, DoctorFlags(lever=flags.lever), end)
                 async with examined_slurm(plan.slurm, stack.bus, dry_run=plan.dry_run, end=end):
-                    await _introduce(stack, plan, end)
+                    await _introduce(stack, plan, accounts, end)
                     await end.wait()
             say("ending …")
     say("ended; jobs, queue and policy are kept for the next `fairlead up`")
@@ -66,7 +66,6 @@ async def stay_up(flags: UpFlags) -> int:
 
 def _plan(flags: UpFlags, state: Path) -> StackPlan:
     kubernetes, slurm = _targets(flags)
-    _look_at(flags.cluster_file)
     # Each set of clusters has a store of its own: a policy made for one would be odd on another.
     clusters = [*(one.cluster for one in kubernetes), *(one.cluster for one in slurm)]
     names = "+".join(clusters)[:_LONGEST_NAME]
@@ -112,14 +111,6 @@ def _targets(flags: UpFlags) -> tuple[list[KubeTarget], list[SlurmTarget]]:
     return kubernetes, slurm
 
 
-def _accounts(plan: StackPlan) -> list[str]:
-    """The accounts of the simulated cluster; none where its file has changed meanwhile."""
-    try:
-        return list(load_cluster(None if plan.cluster_file is None else str(plan.cluster_file)).accounts)
-    except ConfigError:
-        return []
-
-
 def _offer(accounts: Sequence[str], policy: PolicyDocument) -> None:
     """Say how to submit as one of the accounts, if the policy lets one in."""
     account = an_account(accounts, policy)
@@ -143,16 +134,16 @@ def an_account(accounts: Sequence[str], policy: PolicyDocument) -> str | None:
     return next(iter((*let_in, *others)), None)
 
 
-def _look_at(cluster_file: Path | None) -> None:
-    """Refuses a file that the simulated cluster would refuse: it would only say so in its log."""
+def _simulated_accounts(cluster_file: Path | None) -> list[str]:
+    """The accounts of the simulated cluster. Refuses a file that it would refuse: it would only say so in its log."""
     try:
-        load_cluster(None if cluster_file is None else str(cluster_file))
+        return list(load_cluster(None if cluster_file is None else str(cluster_file)).accounts)
     except ConfigError as error:
         what = f"{error.what}:" if error.problems else error.what
         raise InputError(what, problems=error.problems) from error
 
 
-async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
+async def _introduce(stack: Stack, plan: StackPlan, accounts: Sequence[str], end: asyncio.Event) -> None:
     """Say what runs once it answers, and what to type next."""
     # A simulated cluster is always there in the end; a real one may be out of reach for long.
     within = _REAL_WITHIN_SECONDS if plan.real else READY_WITHIN_SECONDS
@@ -164,7 +155,11 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     say(f"running: {plan.scorers} scorers, {_steering(plan)}; logs in {plan.store / 'logs'}")
     say(f"NATS: {connection_settings(stack.url, {}).redacted()['url']}")
     if plan.nats is None:
-        say(_who_may_connect(plan))
+        say(
+            "NATS has one user here, whose password your own commands find: share it with nobody."
+            if plan.real
+            else "NATS has no users here: everybody on this machine may submit as any tenant."
+        )
     if os.environ.get(ADDRESS, stack.url) not in {stack.url, without_password(stack.url)}:
         warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
     if not plan.keep_policy:
@@ -180,7 +175,7 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     say("")
     say("In another terminal:")
     if plan.cluster:
-        _offer(_accounts(plan), (await in_force(stack.bus)).policy or plan.policy.policy)
+        _offer(accounts, (await in_force(stack.bus)).policy or plan.policy.policy)
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")
     if lacking:
@@ -191,12 +186,6 @@ async def tell_ready(bus: Bus, end: asyncio.Event) -> None:
     """Say that the services answer after all, where it was said that they do not."""
     if not await wait_answering(bus, end, within=_LATE_SECONDS, pause=1.0) and not end.is_set():
         say("ready now: the scorers answer")
-
-
-def _who_may_connect(plan: StackPlan) -> str:
-    if plan.real:
-        return "NATS has one user here, whose password your own commands find: share it with nobody."
-    return "NATS has no users here: everybody on this machine may submit as any tenant."
 
 
 def _steering(plan: StackPlan) -> str:

@@ -87,29 +87,24 @@ def _missing(found: dict[str, str]) -> Iterator[Finding]:
     folder = found["PrologSlurmctld"].removesuffix(f"/{PROLOG_SLURMCTLD}")
     for key, name in (("EpilogSlurmctld", EPILOG_SLURMCTLD), ("Epilog", EPILOG)):
         if f"{folder}/{name}" not in found.get(key, ""):
-            yield error(
-                "hooks",
-                f"slurm.conf/{key}",
-                f"{key} is {found.get(key) or 'not set'}.",
-                why="Nobody takes the pod of a job away at its end, until the bridge's next look.",
-                mend=f"{key}={folder}/{name}",
-            )
-    if "lua" not in found.get("JobSubmitPlugins", "").split(","):
-        yield error(
-            "hooks",
-            "slurm.conf/JobSubmitPlugins",
-            f"JobSubmitPlugins is {found.get('JobSubmitPlugins') or 'not set'}.",
-            why="The script of a job would run on the node instead of in its pod: the gate cancels such a job.",
-            mend="JobSubmitPlugins=lua   # and fairlead.lua called by job_submit.lua",
-        )
-    if str(REQUEUE_EXIT) not in found.get("RequeueExit", "").split(","):
-        yield error(
-            "hooks",
-            "slurm.conf/RequeueExit",
-            f"RequeueExit is {found.get('RequeueExit') or 'not set'}.",
-            why="A job whose pod was taken away by somebody else would fail instead of being tried again.",
-            mend=f"RequeueExit={REQUEUE_EXIT}",
-        )
+            why = "Nobody takes the pod of a job away at its end, until the bridge's next look."
+            yield _lacking(found, key, why=why, mend=f"{key}={folder}/{name}")
+    lua = "lua   # and fairlead.lua called by job_submit.lua"
+    in_the_node = (
+        "The script of a job would run on the node instead of in its pod: the gate cancels such a job."
+    )
+    fails = "A job whose pod was taken away by somebody else would fail instead of being tried again."
+    for key, value, why in (
+        ("JobSubmitPlugins", lua, in_the_node),
+        ("RequeueExit", str(REQUEUE_EXIT), fails),
+    ):
+        if value.split()[0] not in found.get(key, "").split(","):
+            yield _lacking(found, key, why=why, mend=f"{key}={value}")
+
+
+def _lacking(found: dict[str, str], key: str, *, why: str, mend: str) -> Finding:
+    what = f"{key} is {found.get(key) or 'not set'}."
+    return error("hooks", f"slurm.conf/{key}", what, why=why, mend=mend)
 
 
 def _times(found: dict[str, str]) -> Iterator[Finding]:

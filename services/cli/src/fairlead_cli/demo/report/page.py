@@ -1,6 +1,6 @@
 """The report as one HTML file: no script, no font, no picture from elsewhere; it can be mailed and kept."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from importlib import resources
 
@@ -100,45 +100,32 @@ def _section(title: str, lead: str, body: str) -> str:
 
 
 def _figures_table(tenants: Iterable[TenantFigures]) -> str:
-    head = [
-        "tenant",
-        "against FIFO",
-        "share",
-        "share, FIFO",
-        "entitlement",
-        "weight",
-        "wait p50",
-        "wait p90",
-        "jobs",
-    ]
-    rows = [
-        [
-            tenant.name,
-            against_fifo(tenant),
-            number(tenant.share, "{:.1%}"),
-            number(tenant.share_fifo, "{:.1%}"),
-            f"{tenant.entitlement:.1%}",
-            f"{tenant.weight:g}",
-            number(tenant.wait_p50, "{:.1f} s"),
-            number(tenant.wait_p90, "{:.1f} s"),
-            str(tenant.jobs),
-        ]
-        for tenant in tenants
-    ]
-    return _table(head, rows)
+    columns: dict[str, Callable[[TenantFigures], str]] = {
+        "tenant": lambda one: one.name,
+        "against FIFO": against_fifo,
+        "share": lambda one: number(one.share, "{:.1%}"),
+        "share, FIFO": lambda one: number(one.share_fifo, "{:.1%}"),
+        "entitlement": lambda one: f"{one.entitlement:.1%}",
+        "weight": lambda one: f"{one.weight:g}",
+        "wait p50": lambda one: number(one.wait_p50, "{:.1f} s"),
+        "wait p90": lambda one: number(one.wait_p90, "{:.1f} s"),
+        "jobs": lambda one: str(one.jobs),
+    }
+    return _table(columns, ([cell(tenant) for cell in columns.values()] for tenant in tenants))
 
 
 def _class_table(report: DemoReport) -> str:
     head = ["tenant", "class", "jobs", *(run.title for run in report.runs)]
-    rows = [
-        [*group, str(waits.jobs), *(waits_cell(run, group) for run in report.runs)]
-        for group, waits in report.runs[0].by_class.items()
-    ]
-    return _table(head, rows)
+    return _table(head, wait_rows(report))
 
 
-def waits_cell(run: OrderedRun, group: tuple[str, str]) -> str:
-    """Median and 90th percentile of a tenant's jobs of one class."""
+def wait_rows(report: DemoReport) -> Iterator[list[str]]:
+    """A row for each tenant and class: how many jobs, and their waits under each order."""
+    for group, waits in report.runs[0].by_class.items():
+        yield [*group, str(waits.jobs), *(_waits_cell(run, group) for run in report.runs)]
+
+
+def _waits_cell(run: OrderedRun, group: tuple[str, str]) -> str:
     waits = run.by_class.get(group)
     return "-" if waits is None else f"{waits.p50:.1f} / {waits.p90:.1f}"
 

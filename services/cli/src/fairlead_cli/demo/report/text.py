@@ -1,6 +1,6 @@
 """The report for a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,7 +9,7 @@ from rich.text import Text
 from fairlead_cli.demo.report.contents import DemoReport
 from fairlead_cli.demo.report.figures import TOLERANCE, TenantFigures
 from fairlead_cli.demo.report.findings import JAIN, finding, off_in_words
-from fairlead_cli.demo.report.page import number, waits_cell
+from fairlead_cli.demo.report.page import number, wait_rows
 
 COURSE_STEPS = 12
 """Columns of the shares over time: more do not fit beside the names."""
@@ -32,12 +32,7 @@ def render_text(report: DemoReport) -> RenderableType:
 
 
 def _shares(report: DemoReport) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for name in ("tenant", "weight", "entitled"):
-        table.add_column(name, justify="left" if name == "tenant" else "right")
-    for run in report.runs:
-        table.add_column(run.title, justify="right")
-    table.add_column("jobs", justify="right")
+    table = _table("tenant", numbers=["weight", "entitled", *(run.title for run in report.runs), "jobs"])
     for tenant in report.figures.tenants:
         table.add_row(
             tenant.name,
@@ -72,14 +67,17 @@ def _course(report: DemoReport) -> Table:
 
 
 def _waits(report: DemoReport) -> Table:
+    table = _table("tenant", "class", numbers=["jobs", *(run.title for run in report.runs)])
+    for row in wait_rows(report):
+        table.add_row(*row)
+    return table
+
+
+def _table(*names: str, numbers: Sequence[str]) -> Table:
+    """A table without lines: columns of names, then columns of numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("tenant")
-    table.add_column("class")
-    table.add_column("jobs", justify="right")
-    for run in report.runs:
-        table.add_column(run.title, justify="right")
-    for group, waits in report.runs[0].by_class.items():
-        table.add_row(*group, str(waits.jobs), *(waits_cell(run, group) for run in report.runs))
+    for name in (*names, *numbers):
+        table.add_column(name, justify="left" if name in names else "right")
     return table
 
 

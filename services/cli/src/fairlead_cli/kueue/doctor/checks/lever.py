@@ -15,14 +15,8 @@ featureGates: {PriorityBoost: true}   # ConfigMap kueue-system/kueue-manager-con
 
 def lever_of(survey: Survey) -> leave.LeverName | None:
     """The lever to write by: as the operator states, else as the probe found; None where nobody knows."""
-    lever = survey.stated_lever or survey.probe.lever
-    match lever:
-        case Lever.BOOST:
-            return "boost"
-        case Lever.PRIORITY:
-            return "priority"
-        case _:
-            return None
+    names: dict[Lever, leave.LeverName] = {Lever.BOOST: "boost", Lever.PRIORITY: "priority"}
+    return names.get(survey.stated_lever or survey.probe.lever)
 
 
 @check(
