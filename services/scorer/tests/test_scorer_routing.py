@@ -39,7 +39,7 @@ def chosen(
     all_steps(cache.adopting(document or a_document(), 1))
     all_steps(cache.learning({subject_of(state): state for state in states}))
     assert cache.rulebook is not None
-    return choose(cache, cache.rulebook, submission or a_submission(), sent or {}, led).cluster
+    return choose(cache, cache.rulebook, submission or a_submission(), sent or {}, led)[0]
 
 
 def refusal(*states: State, **changes: object) -> FieldError:

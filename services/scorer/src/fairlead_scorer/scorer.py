@@ -107,7 +107,9 @@ class Scorer:
                     await self._pacing.wake_or_timeout(self._wake, self._until_next_flip())
                     await self._observe()
                     self._arrange(tasks)
-                    self._decide()
+                    # All are decided and published side by side, each in its own task.
+                    for ownership in self._ownerships.values():
+                        ownership.look()
                     self._report()
         finally:
             forget()
@@ -149,11 +151,6 @@ class Scorer:
             tasks.create_task(self._hold(self._ownerships[shard]), name=f"ownership of {shard}")
         if gained or given_up:
             self._record.arranged(gained, given_up)
-
-    def _decide(self) -> None:
-        """Wakes each owned shard that has work: all are decided and published side by side, each in its own task."""
-        for ownership in self._ownerships.values():
-            ownership.look()
 
     def _report(self) -> None:
         self._report_withheld(self._state_view.cache.pools)

@@ -140,7 +140,8 @@ class ShardOwnership:
         self._confirm_after = confirm_after
         self._changed_hands = changed_hands
         self._turn = 0
-        self._published: Content | None = None
+        self.published: Content | None = None
+        """The content of the last acknowledged decision; None before the first, and while it may be lost."""
         self._limit = PAYLOAD_LIMIT
         self._kept = True
         self._just_claimed = False
@@ -157,11 +158,6 @@ class ShardOwnership:
         """Whether the last acknowledged decision holds for the state of now."""
         return self.owned and not self._busy and not self._decider.is_behind(self.shard)
 
-    @property
-    def published(self) -> Content | None:
-        """The content of the last acknowledged decision; None before the first, and while it may be lost."""
-        return self._published
-
     def look(self) -> None:
         """Wakes `run` if there is work for this shard now."""
         if self._has_work():
@@ -174,7 +170,7 @@ class ShardOwnership:
 
     def doubt(self) -> None:
         """Has the next decision published in any case: the server may have lost the last one with the connection."""
-        self._published = None
+        self.published = None
         self._decider.put_back(self.shard)
 
     async def run(self) -> None:
@@ -237,17 +233,17 @@ class ShardOwnership:
         """Claims the shard. The claim holds the content: a reader that starts now must not find the shard empty."""
         epoch = await self._hold.claim(lambda: self._decider.written(self.shard, decided, 0, 0))
         self._turn = 0
-        self._published = None
+        self.published = None
         self._just_claimed = True
         self._observer.claimed(self.shard, epoch)
 
     async def _publish(self, decided: Decided) -> None:
         epoch = self._hold.epoch
-        if epoch is None or (self._published is not None and same(self._published, decided.content)):
+        if epoch is None or (self.published is not None and same(self.published, decided.content)):
             return
         self._turn += 1
         await self._hold.publish(self._decider.written(self.shard, decided, epoch, self._turn))
-        self._published = decided.content
+        self.published = decided.content
         self._observer.published(self.shard, decided)
 
     def _step_down(self) -> None:

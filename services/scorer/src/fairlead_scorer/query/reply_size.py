@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_contracts.base.codec import Message, to_json
 from fairlead_contracts.messages.decisions import Position
-from fairlead_contracts.messages.questions import PoolQueue, PoolTenants, QueueReply, TenantsReply
+from fairlead_contracts.messages.questions import PoolQueue, QueueReply, TenantsReply
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT
 
 
@@ -29,7 +29,7 @@ def queue_payload(reply: QueueReply) -> bytes:
 
 def tenants_payload(reply: TenantsReply) -> bytes:
     """The answer as it is sent: with the first of its tenants where all of them are more than one message holds."""
-    return _halved(reply, [pool.tenants for pool in reply.pools], _first_tenants_of)
+    return _halved(reply, [pool.tenants for pool in reply.pools], _first_tenants)
 
 
 def _halved[R: Message](reply: R, lists: Iterable[Sequence[object]], cut: Callable[[R, int], R]) -> bytes:
@@ -59,10 +59,11 @@ def _first(pool: PoolQueue, most: int) -> PoolQueue:
     )
 
 
-def _first_tenants_of(reply: TenantsReply, most: int) -> TenantsReply:
-    return msgspec.structs.replace(reply, pools=[_first_tenants(pool, most) for pool in reply.pools])
-
-
-def _first_tenants(pool: PoolTenants, most: int) -> PoolTenants:
-    more = len(pool.tenants) - most
-    return msgspec.structs.replace(pool, tenants=pool.tenants[:most], more=more) if more > 0 else pool
+def _first_tenants(reply: TenantsReply, most: int) -> TenantsReply:
+    pools = [
+        pool
+        if len(pool.tenants) <= most
+        else msgspec.structs.replace(pool, tenants=pool.tenants[:most], more=len(pool.tenants) - most)
+        for pool in reply.pools
+    ]
+    return msgspec.structs.replace(reply, pools=pools)

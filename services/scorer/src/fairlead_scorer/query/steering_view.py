@@ -156,12 +156,10 @@ def _out_of_turn_in_words(found: OutOfTurn) -> str:
 
 
 def _left_alone_in_words(jobs: int) -> str:
-    if jobs == 1:
-        return "the admitter leaves 1 job alone, as somebody else keeps changing its level: the order holds but for it"
-    return (
-        f"the admitter leaves {jobs} jobs alone, as somebody else keeps changing their levels: "
-        "the order holds but for these"
+    many, levels, these = (
+        ("1 job", "its level", "it") if jobs == 1 else (f"{jobs} jobs", "their levels", "these")
     )
+    return f"the admitter leaves {many} alone, as somebody else keeps changing {levels}: the order holds but for {these}"
 
 
 def _where_jobs_differ(pool: PoolState) -> PoolState:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import Submission
@@ -31,29 +30,14 @@ class NoQueueError(FieldError):
         self.for_operators = f"{self}; these have one: {', '.join(let_in[:_MOST_NAMED]) or 'none'}{more}"
 
 
-class Choice(NamedTuple):
-    """The cluster that a submission goes to."""
-
-    cluster: str
-    pool: StatedKey
-    """The pool that its queue stands in, as the cluster states it."""
-
-
-class _Option(NamedTuple):
-    negated_room: Fraction
-    """Room that is left, negated: the option with most room sorts first."""
-    cluster: str
-    pool: str
-
-
 def choose(
     cache: ClusterCache,
     rulebook: Rulebook,
     submission: Submission,
     sent: Mapping[StatedKey, Mapping[str, int]],
     led: Collection[str],
-) -> Choice:
-    """The cluster with a queue of the tenant whose pool can hold the job and has most room for it, then by name.
+) -> StatedKey:
+    """The cluster with a queue of the tenant whose pool can hold the job and has most room for it, then by name; with that pool.
 
     Room is the capacity that neither runs nor waiting jobs ask for, counted in jobs of this size by the scarcest
     resource; it is negative where more waits than fits.
@@ -71,7 +55,8 @@ def choose(
     Raises:
         FieldError: no cluster takes it; says why, of each cluster that was considered.
     """
-    options: list[_Option] = []
+    # Room is negated: the option with most of it sorts first.
+    options: list[tuple[Fraction, StatedKey]] = []
     problems: dict[str, FieldError] = {}
     for cluster, name in sorted(set(_queues(cache, submission))):
         queue = cache.facts.queue(cluster, name)
@@ -80,22 +65,18 @@ def choose(
             continue
         try:
             rulebook.check_submission(
-                submission,
-                capacity=pool.capacity,
-                cluster=cluster,
-                queue=name,
-                frontend=queue.frontend,
+                submission, capacity=pool.capacity, cluster=cluster, queue=name, frontend=queue.frontend
             )
         except FieldError as error:
             problems.setdefault(cluster, error)
             continue
         stated = (cluster, pool.name)
         room = _room(submission.demand, pool.capacity, [cache.taken(*stated), sent.get(stated, {})])
-        options.append(_Option(-room, *stated))
+        options.append((-room, stated))
     if not options:
         raise _nowhere(submission, problems, sorted(cache.facts.scopes()))
-    best = min([option for option in options if option.cluster in led] or options)
-    return Choice(best.cluster, (best.cluster, best.pool))
+    _, best = min([option for option in options if option[1][0] in led] or options)
+    return best
 
 
 def _queues(cache: ClusterCache, submission: Submission) -> Iterator[StatedKey]:

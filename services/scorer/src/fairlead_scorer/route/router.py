@@ -172,14 +172,14 @@ class Router:
         if rulebook is None:
             raise NotYetError("there is no policy to route by", seconds=_NO_POLICY_SECONDS)
         self._pace.spend(submission.tenant, at)
-        choice = routing.choose(self._cache, rulebook, submission, self._on_their_way(), self._led())
+        pool = routing.choose(self._cache, rulebook, submission, self._on_their_way(), self._led())
         # Before anything else is awaited: the submissions that are handled side by side must see each other.
-        self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, choice.pool, submission.demand))
+        self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, pool, submission.demand))
         try:
-            await self._routes.create(key, choice.cluster.encode())
+            await self._routes.create(key, pool[0].encode())
         except KeyExistsError:
             return await self._route(submission, at)
-        return choice.cluster
+        return pool[0]
 
     def _on_their_way(self) -> dict[StatedKey, dict[str, int]]:
         """The jobs that were sent to each pool and may not show in its state yet."""

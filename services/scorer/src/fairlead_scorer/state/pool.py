@@ -5,7 +5,6 @@ nobody asks for is not sorted, and a shard that changes hands needs no state to 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import msgspec
@@ -46,40 +45,32 @@ class ScoredPool:
     def __init__(self, name: str, shape: PoolShape, rulebook: Rulebook) -> None:
         self.name = name
         self.shape = shape
-        self._dirty: set[int] = set(range(rulebook.document.shards))
+        self.dirty: set[int] = set(range(rulebook.document.shards))
+        """Shards that changed since they were last decided."""
         self._rulebook = rulebook
-        self._rules = rulebook.pool_rules(name, shape.capacity, shape.quota)
-        self._facts = PoolFacts(self._rules)
+        self.rules = rulebook.pool_rules(name, shape.capacity, shape.quota)
+        """The rules that its keys are computed with."""
+        self._facts = PoolFacts(self.rules)
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[JobQueue, int]] = [{} for _ in range(rulebook.document.shards)]
-        self._usage = _Usage(self._rules, shape) if self._rules.rescaled else None
+        self._usage = _Usage(self.rules, shape) if self.rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
         """Past use; None where only running jobs count."""
 
-    @property
-    def dirty(self) -> AbstractSet[int]:
-        """Shards that changed since they were last decided."""
-        return self._dirty
-
     def mark_dirty(self, shard: int) -> None:
         """Mark a shard as changed: its last decision was not published."""
-        self._dirty.add(shard)
+        self.dirty.add(shard)
 
     def mark_clean(self, shard: int) -> None:
         """Mark a shard as decided: what changes from now on makes it dirty again."""
-        self._dirty.discard(shard)
-
-    @property
-    def rules(self) -> PoolRules:
-        """The rules that its keys are computed with."""
-        return self._rules
+        self.dirty.discard(shard)
 
     def basis_of(self, shard: int) -> Basis:
         """The basis of a shard's keys: only decisions of one basis are merged."""
         return Basis(
             policy=self.policy,
             capacity=self.shape.capacity,
-            saturated=sorted(self._rules.saturated),
+            saturated=sorted(self.rules.saturated),
             past=0 if self.past is None else self.past[shard].now,
             rules=ORDER_RULES,
         )
@@ -107,24 +98,24 @@ class ScoredPool:
         """Takes on another capacity. Every tag changes with it, so every shard does."""
         if shape == self.shape:
             return
-        rules = self._rules
+        rules = self.rules
         if (shape.capacity, shape.quota) != (self.shape.capacity, self.shape.quota):
             rules = self._rulebook.pool_rules(self.name, shape.capacity, shape.quota)
         if self._usage is not None:
             self._usage.reshape(rules, shape)
         self._adopt(rules)
         self.shape = shape
-        self._dirty.update(range(self.shards))
+        self.dirty.update(range(self.shards))
 
     def _adopt(self, rules: PoolRules) -> None:
         """Scores by these rules, and by which resources are used up now."""
         if self._usage is not None:
             saturated = self._usage.saturation.used_up()
             rules = rules if saturated == rules.saturated else replace(rules, saturated=saturated)
-        if rules is not self._rules:
-            self._rules = rules
+        if rules is not self.rules:
+            self.rules = rules
             self._facts.set_rules(rules)
-            self._dirty.update(range(self.shards))
+            self.dirty.update(range(self.shards))
 
     def count(self, job: CountedJob, part: PoolPart) -> None:
         """Lets the job wait, or count as use, in a part of the pool."""
@@ -137,7 +128,7 @@ class ScoredPool:
         self._tally(job, 1)
         if self._usage is not None:
             self._usage.count(job, part)
-            self._adopt(self._rules)
+            self._adopt(self.rules)
 
     def discount(self, job: CountedJob) -> None:
         """Forgets the job; `job` is what was counted."""
@@ -147,13 +138,13 @@ class ScoredPool:
         self._tally(job, -1)
         if self._usage is not None:
             self._usage.discount(job)
-            self._adopt(self._rules)
+            self._adopt(self.rules)
 
     def remember(self, run: RunKey, tenant: str, ended: Micros, demand: Mapping[str, int]) -> None:
         """Counts a run that is over as past use from now on."""
         if self.past is not None:
             self.past.of(tenant).end(run, tenant, ended, demand)
-            self._dirty.add(self._rulebook.shard_of(tenant))
+            self.dirty.add(self._rulebook.shard_of(tenant))
 
     def follow(self, shard: int, kept: KeptPast) -> None:
         """Goes on from what the owner of a shard stated of past use."""
@@ -181,7 +172,7 @@ class ScoredPool:
 
     def _tally(self, job: CountedJob, step: int) -> None:
         shard = self._rulebook.shard_of(job.tenant)
-        self._dirty.add(shard)
+        self.dirty.add(shard)
         _add(self._tenants[shard], job.tenant, step)
         if isinstance(job, WaitingJob):
             _add(self._queued[shard], job.queue, step)
