@@ -60,7 +60,8 @@ class ClusterView:
         self._quota_changed = False
         self._due: list[tuple[Micros, Key]] = []
         self._due_at: dict[Key, Micros] = {}
-        self._stated: dict[str, State] = {}
+        self.stated: dict[str, State] = {}
+        """Stated objects by subject."""
         self._changed: Statements = {}
         self._from_quota: set[str] = set()
         """Subjects of pools and queues."""
@@ -172,18 +173,13 @@ class ClusterView:
         return facts.eviction if isinstance(facts, WorkloadFacts) and facts.uid == job.uid else None
 
     @property
-    def stated(self) -> Mapping[str, State]:
-        """Stated objects by subject."""
-        return self._stated
-
-    @property
     def cards_refused(self) -> Mapping[str, int]:
         """Number of nodes and pods whose words on cards cannot be read, by `node` and `pod`."""
         return self._cards.refused
 
     def jobs(self) -> Iterable[JobState]:
         """The jobs that are stated."""
-        return (state for state in self._stated.values() if isinstance(state, JobState))
+        return (state for state in self.stated.values() if isinstance(state, JobState))
 
     # --- inside
 
@@ -231,7 +227,7 @@ class ClusterView:
 
     def _as_submitted(self, subject: str, job: JobState) -> JobState:
         """The job with its submission, also where only its pods named that, and are gone before it."""
-        before = self._stated.get(subject)
+        before = self.stated.get(subject)
         if job.submission is not None or not isinstance(before, JobState) or before.uid != job.uid:
             return job
         return msgspec.structs.replace(job, submission=before.submission)
@@ -271,14 +267,14 @@ class ClusterView:
         self._from_quota = set(states)
 
     def _state(self, subject: str, state: State | None) -> None:
-        before = self._stated.get(subject)
+        before = self.stated.get(subject)
         if before == state:
             return
         if isinstance(before, JobState):
             self.phases[before.phase] -= 1
         if isinstance(state, JobState):
             self.phases[state.phase] += 1
-        _put(self._stated, subject, state)
+        _put(self.stated, subject, state)
         self._changed[subject] = state
 
 

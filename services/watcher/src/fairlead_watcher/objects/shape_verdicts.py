@@ -66,8 +66,8 @@ class _ByShape[W, V]:
             del self._lines[shape]
         return (self._found.get(shape) or None) != (before or None)
 
-    def _rank(self, word: W) -> tuple[int, ...]:
-        raise NotImplementedError
+    def _rank(self, word: W) -> tuple[int, ...]:  # noqa: ARG002 # all of a shape count alike, unless it says more
+        return ()
 
     def _follows(self, word: W) -> V:
         raise NotImplementedError
@@ -119,9 +119,6 @@ class ShapeCounts(_ByShape[Mapping[str, int], Mapping[str, int]]):
     def of(self, shape: WorkloadShape) -> Mapping[str, int] | None:
         """The demand that Kueue counts of each Workload of the shape; None where it said none."""
         return self._found.get(shape)
-
-    def _rank(self, word: Mapping[str, int]) -> tuple[int, ...]:  # noqa: ARG002 # all of a shape have the same
-        return ()
 
     def _follows(self, word: Mapping[str, int]) -> Mapping[str, int]:
         return word

@@ -59,7 +59,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         pods=facts.pods,
         shapes=tuple(facts.shapes),
         equivalence="" if facts.run or facts.end else facts.equivalence,
-        requested_class=class_request.requested_class or _class_name(facts),
+        requested_class=class_request.requested_class,
         priority_override=class_request.priority_override,
         local_queue=facts.local_queue or None,
         owner=_owner_name(facts),
@@ -68,7 +68,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         charged=facts.run.charged if facts.run and not facts.end else {},
         started=facts.end.started if facts.end else facts.run.since if facts.run else None,
         unchecked=_unchecked(facts),
-        open_checks=_open_checks(facts) or msgspec.UNSET,
+        open_checks=(list(facts.unanswered) if _unchecked(facts) else []) or msgspec.UNSET,
         ended=facts.end.at if facts.end else None,
         outcome=facts.end.outcome if facts.end else None,
         run_limit=facts.run_limit,
@@ -90,7 +90,10 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
 def _words(facts: WorkloadFacts, around: WorkloadContext) -> tuple[MetadataWords, ClassRequest]:
     """The labels and annotations that count for the job, and the class that they ask for."""
     owner = _owner_words(facts, around)
-    return merged((facts.own, facts.template, owner)), class_request_in(_places(facts, owner))
+    asked = class_request_in(_places(facts, owner))
+    if asked.requested_class is None and facts.class_name and facts.class_kind == WORKLOAD_PRIORITY_CLASS:
+        asked = msgspec.structs.replace(asked, requested_class=facts.class_name)
+    return merged((facts.own, facts.template, owner)), asked
 
 
 def _level(facts: WorkloadFacts, around: WorkloadContext) -> int:
@@ -198,19 +201,11 @@ def _unchecked(facts: WorkloadFacts) -> str:
     return facts.open_checks or "Kueue has not admitted it yet"
 
 
-def _open_checks(facts: WorkloadFacts) -> list[str]:
-    return list(facts.unanswered) if _unchecked(facts) else []
-
-
 def _ends_by(facts: WorkloadFacts) -> Micros | None:
     """The end of its run limit, which Kueue counts from the admission, not from the reservation before its checks."""
     if facts.end or facts.run is None or facts.run.admitted is None or facts.run_limit is None:
         return None
     return facts.run.admitted + facts.run_limit
-
-
-def _class_name(facts: WorkloadFacts) -> str | None:
-    return facts.class_name if facts.class_name and facts.class_kind == WORKLOAD_PRIORITY_CLASS else None
 
 
 def _owner_name(facts: WorkloadFacts) -> str | None:
