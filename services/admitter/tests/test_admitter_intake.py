@@ -471,7 +471,7 @@ async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_befor
     job = a_job(submission="x", phase=Phase.ENDED, started=NOW + 5 * SECOND)
     facts.apply({"job": job})
     first, second = (
-        AnswerLane(ReplyPublisher(bus, lambda _: None), facts, PolicyView(), evicted=lambda _: None)
+        AnswerLane(ReplyPublisher(bus, CLUSTER, lambda _: None), facts, PolicyView(), evicted=lambda _: None)
         for _ in range(2)
     )
     for lane in (first, second):  # the other leader knows nothing of the first one's answers
@@ -488,7 +488,10 @@ async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_befor
 
 async def test_starts_and_ends_of_jobs_that_nobody_submitted_here_are_acked_unhandled(bus: Bus) -> None:
     lane = AnswerLane(
-        ReplyPublisher(bus, lambda _: None), ClusterFacts(CLUSTER), PolicyView(), evicted=lambda _: None
+        ReplyPublisher(bus, CLUSTER, lambda _: None),
+        ClusterFacts(CLUSTER),
+        PolicyView(),
+        evicted=lambda _: None,
     )
     told = [a_started_event(submission="x"), an_ended_event(submission="x")]
     untold = [
@@ -505,7 +508,10 @@ async def test_a_job_that_ended_without_a_start_is_not_said_to_have_started(
 ) -> None:
     assert policy
     lane = AnswerLane(
-        ReplyPublisher(bus, lambda _: None), ClusterFacts(CLUSTER), PolicyView(), evicted=lambda _: None
+        ReplyPublisher(bus, CLUSTER, lambda _: None),
+        ClusterFacts(CLUSTER),
+        PolicyView(),
+        evicted=lambda _: None,
     )
     await lane.handle(event_of(an_ended_event(submission="x", outcome=Outcome.CANCELLED)))
     await heard(answers, 2)

@@ -120,7 +120,7 @@ class Admitter:
         self._intake_watch = IntakeBacklog(
             bus, settings.cluster, metrics=lifecycle.metrics, stale_after=settings.stale_after_seconds
         )
-        self._replies = ReplyPublisher(bus, self._record.answered)
+        self._replies = ReplyPublisher(bus, settings.cluster, self._record.answered)
         self._log = EventLog(bus, self._record)
         self._planner = self._make_planner()
         self._adherence = AdherenceWatch(

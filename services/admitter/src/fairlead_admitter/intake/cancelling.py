@@ -137,7 +137,7 @@ class Canceller:
         # Looked for first: what is settled by then has its job, if it gets one, before the frontend is asked.
         waits = await self._stands_behind_its_submission(delivery, wanted)
         stated = self._facts.submitted(*sender)
-        told = await self._replies.standing(sender, of=self._facts.cluster)
+        told = await self._replies.standing(sender)
         try:
             # What has ended stands in Kubernetes still, and is not ours to delete.
             over = is_over(stated, told, waits=waits)

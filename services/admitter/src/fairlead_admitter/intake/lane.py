@@ -136,16 +136,13 @@ class IntakeLane:
 
     async def _create(self, order: JobOrder, sender: Sender) -> Created:
         """Creates the job, unless it was cancelled: a copy that comes later must not bring it back."""
-        if not self._creator.keeps_names and says_cancelled(
-            await self._replies.standing(sender, of=self._cluster)
-        ):
+        if not self._creator.keeps_names and says_cancelled(await self._replies.standing(sender)):
             return Created(outcome=Creation.EXISTS)
         return await self._creator.create(order)
 
     async def _is_known(self, sender: Sender) -> bool:
         """Whether the sender was told of a job under this id: a repeat adds no job, so no limit holds it back."""
-        standing = await self._replies.standing(sender)
-        return standing is not None and not isinstance(standing, Refused)
+        return await self._replies.standing(sender) is not None
 
     async def _answer(
         self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
@@ -158,9 +155,7 @@ class IntakeLane:
             case Creation.CONFLICT | Creation.NO_QUEUE as outcome:
                 await self._refuse(delivery, self._admission.refused_creation(order.submission, outcome))
 
-    async def _accept(
-        self, delivery: Delivery, order: JobOrder, created: Created, at: datetime, *, repeated: bool = False
-    ) -> None:
+    async def _accept(self, delivery: Delivery, order: JobOrder, created: Created, at: datetime) -> None:
         answer = Accepted(
             id=order.id,
             tenant=order.scope,
@@ -170,10 +165,9 @@ class IntakeLane:
             queue=created.queue,
             job_class=order.job_class,
             warnings=unheeded(delivery.payload),
-            repeated=True if repeated else msgspec.UNSET,
         )
         await self._replies.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
-        self._taken("repeated" if repeated else "accepted")
+        self._taken("accepted")
 
     async def _repeat(
         self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
@@ -183,10 +177,8 @@ class IntakeLane:
         Its sender hears where the job stands, and that this is known already: not "accepted" again after "ended".
         """
         standing = await self._replies.standing(sender)
-        if standing is None or isinstance(standing, Refused):
-            # Where another body under this id was refused since, that refusal is the last word: the job is known all the same.
-            known = standing is not None and delivery.deliveries == 1
-            await self._accept(delivery, order, created, at, repeated=known)
+        if standing is None:
+            await self._accept(delivery, order, created, at)
             return
         self._taken("repeated")
         if delivery.deliveries == 1:

@@ -11,11 +11,13 @@ import enum
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from fairlead_bus import Bus, RetryableBusError
+from fairlead_bus.connection.jetstream import Stored
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
@@ -26,10 +28,12 @@ from fairlead_contracts.messages.submissions import (
     Cancelling,
     Ended,
     RefusalReason,
+    Refused,
     Started,
 )
 from fairlead_runtime.waiting import pause_after
 
+_MOST_READ = 64
 REMEMBERED = 16_384
 """Submissions whose last answer is remembered; forgetting one costs a look into the stream."""
 _FIRST_WAIT = 0.05
@@ -64,7 +68,7 @@ class Stage(enum.IntEnum):
     ENDED = 4
 
 
-def stage_of(answer: AnyAnswer) -> Stage:
+def stage_of(answer: AnyAnswer | None) -> Stage:
     """The stage that this answer tells. A refusal tells nothing of the job that exists under the id."""
     match answer:
         case Accepted():
@@ -117,10 +121,17 @@ class _Turn(AbstractAsyncContextManager[None]):
 
 
 class ReplyPublisher:
-    """Publishes answers, one submission after its own order, different ones side by side."""
+    """Publishes answers, one submission after its own order, different ones side by side.
 
-    def __init__(self, bus: Bus, published: Callable[[AnyAnswer], None]) -> None:
+    Args:
+        bus: the connection.
+        cluster: the cluster whose jobs they tell of.
+        published: hears of each.
+    """
+
+    def __init__(self, bus: Bus, cluster: str, published: Callable[[AnyAnswer], None]) -> None:
         self._bus = bus
+        self._cluster = cluster
         self._published = published
         self._told: OrderedDict[Sender, Stage] = OrderedDict()
         self._turns: dict[Sender, _Turns] = {}
@@ -138,28 +149,42 @@ class ReplyPublisher:
     async def told(self, sender: Sender) -> Stage:
         """The stage that the sender has been told; asks the stream where this process doesn't remember."""
         known = self._told.get(sender)
-        if known is None:
-            standing = await self.standing(sender)
-            known = Stage.NOTHING if standing is None else stage_of(standing)
-            self._remember(sender, known)
-        return known
+        return stage_of(await self.standing(sender)) if known is None else known
 
-    async def standing(self, sender: Sender, *, of: str | None = None) -> AnyAnswer | None:
-        """The last answer in the stream; None where there is none, none that this release reads, or none of this cluster.
+    async def standing(self, sender: Sender) -> AnyAnswer | None:
+        """The last word in the stream on the sender's job in this cluster; None where there is none, or none that this release reads.
 
-        Args:
-            sender: the sender.
-            of: the cluster whose answer it must be; None for any.
+        What was refused since, or said by another cluster, is not about that job: the word before counts, of the first
+        `_MOST_READ` answers under the id.
         """
         subject = subjects.answer(*sender)
         stored = await self._call_until_answered(lambda: self._bus.last(topology.ANSWER, subject))
-        if stored is None:
-            return None
+        found = self._about_a_job(stored)
+        if stored is not None and found is None and self._told.get(sender) is not Stage.NOTHING:
+            found = await self._word_before(subject, stored.seq)
+        self._remember(sender, stage_of(found))
+        return found
+
+    async def _word_before(self, subject: str, end: int) -> AnyAnswer | None:
+        found, seq = None, 0
+        for _ in range(_MOST_READ):
+            call = partial(self._bus.jetstream.next_of, topology.ANSWER, subject, seq + 1)
+            stored = await self._call_until_answered(call)
+            if stored is None or stored.seq >= end:
+                break
+            found, seq = self._about_a_job(stored) or found, stored.seq
+        return found
+
+    def _about_a_job(self, stored: Stored | None) -> AnyAnswer | None:
         try:
-            answer = ANSWER.decode(stored.payload)
+            answer = None if stored is None else ANSWER.decode(stored.payload)
         except ContractError:
             return None
-        return answer if of in (None, answer.cluster) else None
+        return (
+            None
+            if answer is None or isinstance(answer, Refused) or answer.cluster != self._cluster
+            else answer
+        )
 
     async def tell(self, answer: AnyAnswer, *, msg_id: str) -> None:
         """Publish the answer. Returns when it is stored."""
