@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from fairlead_contracts.base.instants import HOUR, SECOND
-from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, DeleteJob, SetLevel
+from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, DeleteJob, SetLevel, VerbOutcome
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim.changes import FindUsed, JobRetention, UsedName
@@ -142,7 +142,7 @@ def test_a_withdrawn_head_lets_a_strict_queue_go_on() -> None:
     cluster.create(a_request("head", cards=4), 0)
     cluster.create(a_request("next", cards=2), 0)
     cluster.advance(0)
-    assert cluster.delete(DeleteJob(scope="a", id="head"), 1)
+    assert cluster.delete(DeleteJob(scope="a", id="head"), 1) is VerbOutcome.DONE
     cluster.advance(1)
     assert started(cluster) == ["running", "next"]
 
@@ -152,9 +152,9 @@ def test_a_deleted_job_is_cancelled_gives_back_what_it_held_and_stays_known() ->
     cluster.create(a_request("one"), 0)
     cluster.create(a_request("two"), 0)
     cluster.advance(0)
-    assert cluster.delete(DeleteJob(scope="a", id="one"), 5)
-    assert not cluster.delete(DeleteJob(scope="a", id="one"), 5)
-    assert not cluster.delete(DeleteJob(scope="a", id="never-was"), 5)
+    assert cluster.delete(DeleteJob(scope="a", id="one"), 5) is VerbOutcome.DONE
+    assert cluster.delete(DeleteJob(scope="a", id="one"), 5) is VerbOutcome.GONE
+    assert cluster.delete(DeleteJob(scope="a", id="never-was"), 5) is VerbOutcome.GONE
     cluster.advance(5)
     changes = cluster.take_changes()
     assert changes.jobs[JobName("a", "one")].outcome is Outcome.CANCELLED
@@ -165,9 +165,12 @@ def test_a_deleted_job_is_cancelled_gives_back_what_it_held_and_stays_known() ->
 def test_only_the_job_that_is_meant_is_taken_away() -> None:
     cluster = a_cluster()
     cluster.create(a_request("one"), 0)
-    assert not cluster.delete(DeleteJob(scope="a", id="one", uid="of-an-earlier-life"), 1)
+    assert cluster.delete(DeleteJob(scope="a", id="one", uid="of-an-earlier-life"), 1) is VerbOutcome.GONE
     uid = cluster.jobs[JobName("a", "one")].uid
-    assert cluster.delete(DeleteJob(scope="a", id="one", uid=uid), 1)
+    assert cluster.delete(DeleteJob(scope="a", id="one", uid=uid), 1) is VerbOutcome.DONE
+    cluster.create(a_request("two", submitted=2), 2)
+    outcomes = [cluster.delete(DeleteJob(scope="a", id="", submission="two", before=at), 3) for at in (1, 2)]
+    assert outcomes == [VerbOutcome.LATER, VerbOutcome.DONE]
 
 
 def test_a_job_that_runs_into_its_limit_fails_there() -> None:
@@ -381,7 +384,7 @@ def apply(step: tuple[object, ...], number: int, cluster: SimCluster, naive: Nai
                 naive.waiting[id_] = (*naive.waiting[id_][:2], level)
         case ("delete", int(which)) if ids:
             id_ = ids[which % len(ids)]
-            assert cluster.delete(DeleteJob(scope="a", id=id_), now)
+            assert cluster.delete(DeleteJob(scope="a", id=id_), now) is VerbOutcome.DONE
             naive.waiting.pop(id_, None)
             naive.running.pop(id_, None)
         case _:

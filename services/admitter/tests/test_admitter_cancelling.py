@@ -6,26 +6,40 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_admitter.intake.cancelling import CancelVerdict, is_over, verdict
-from fairlead_admitter.intake.creation import Removal
-from fairlead_bus import Asked, Bus
+from fairlead_admitter.intake.admission import SubmissionCheck
+from fairlead_admitter.intake.cancelling import Canceller, CancelVerdict, is_over, verdict
+from fairlead_admitter.intake.creation import Created, JobOrder, Removal, RetryingCreator
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.report.replies import ReplyPublisher, Sender
+from fairlead_bus import Asked, Bus, Delivery
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
-from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Cancelling, Ended, Refused, Started
+from fairlead_contracts.messages.submissions import (
+    Accepted,
+    AnyAnswer,
+    Cancellation,
+    Cancelling,
+    Ended,
+    Refused,
+    Started,
+    says_cancelled,
+)
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.by_hand.bus_harness import sample
 from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
 from fairlead_testkit.by_hand.people import cancel, submit
-from fairlead_testkit.inputs.builders import a_body, a_job
+from fairlead_testkit.inputs.builders import NOW, a_body, a_job
 from fairlead_testkit.inputs.examples import example
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
-ACCEPTED, STARTED, REFUSED = example(Accepted), example(Started), example(Refused)
-CANCELLING = example(Cancelling)
+ACCEPTED, STARTED = example(Accepted), example(Started)
+CANCELLING, REFUSED = example(Cancelling), example(Refused)
 CANCELLED, SUCCEEDED = (
     msgspec.structs.replace(example(Ended), outcome=one) for one in (Outcome.CANCELLED, Outcome.SUCCEEDED)
 )
@@ -47,6 +61,7 @@ WAS_CANCELLED, HAS_SUCCEEDED = (
             CancelVerdict.CANCELLING,
         ),  # what came back all the same is taken away again
         (Removal.FOREIGN, None, None, CancelVerdict.FOREIGN),
+        (Removal.LATER, RUNS, STARTED, CancelVerdict.LATER),
         (Removal.GONE, RUNS, STARTED, CancelVerdict.UNSETTLED),
         (Removal.GONE, RUNS, CANCELLED, CancelVerdict.CANCELLED),
         (Removal.GONE, None, CANCELLED, CancelVerdict.CANCELLED),
@@ -55,7 +70,6 @@ WAS_CANCELLED, HAS_SUCCEEDED = (
         (Removal.GONE, WAS_CANCELLED, CANCELLING, CancelVerdict.CANCELLING),
         (Removal.GONE, WAS_CANCELLED, ACCEPTED, CancelVerdict.CANCELLING),  # who was to say so died
         (Removal.GONE, None, ACCEPTED, CancelVerdict.CANCELLING),
-        (Removal.GONE, None, REFUSED, CancelVerdict.UNKNOWN),
         (Removal.GONE, None, None, CancelVerdict.UNKNOWN),
     ],
 )
@@ -73,7 +87,6 @@ def test_a_verdict_goes_by_the_frontend_then_by_what_was_told_then_by_what_is_st
         (HAS_SUCCEEDED, STARTED, False, True),
         (None, SUCCEEDED, False, True),  # stated no more; its object stands in Kubernetes still
         (None, None, False, True),  # nor is its end remembered
-        (None, REFUSED, False, True),
         (None, None, True, False),  # a dead admitter may have made it
         (None, ACCEPTED, False, False),  # not stated yet
         (None, CANCELLED, False, False),  # whoever made it again all the same meant no good
@@ -93,6 +106,27 @@ async def until(answers: list[AnyAnswer], job: str, *kinds: type[AnyAnswer]) -> 
 
     await eventually(lambda: [type(one) for one in heard()] == list(kinds), what=f"{job} hears {kinds}")
     return heard()
+
+
+class NamesLetGo:
+    """A frontend that lets the names of cancelled jobs go, and has none any more."""
+
+    keeps_names = False
+
+    def begin_anew(self) -> None:
+        """Forgets nothing."""
+
+    async def create(self, order: JobOrder) -> Created:
+        raise AssertionError(f"nobody submits {order} here")
+
+    async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
+        assert (wanted.id, before) == ("X", NOW)
+        return Removal.GONE
+
+
+def unexpected(scope: str, why: str, *, new: bool) -> None:
+    """Hears of troubles where there are none."""
+    raise AssertionError(f"{scope}: {why} ({new})")
 
 
 async def settled(bus: Bus) -> None:
@@ -241,6 +275,75 @@ async def test_cancelled_in_the_same_moment_no_job_goes_on(
         await eventually(lambda: len({one.id for one in answers if isinstance(one, Ended)}) == len(names), 60)
     assert {job.phase for job in cluster.jobs.values()} == {Phase.ENDED}
     assert len(cluster.jobs) == len(names)
+
+
+async def test_a_cancellation_leaves_the_job_of_a_later_submission_alone(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    """What it was sent for was refused; it comes late, as a dead admitter had it in hand."""
+    await give_back_after(bus, 2.0)
+    async with run_admitter():
+        await submit(bus, a_body(id="x", queue="nowhere"))
+        await until(answers, "x", Refused)
+    await cancel(bus, "x")
+    await take_in_hand(bus)
+    await submit(bus, a_body(id="x"))
+    async with run_admitter():
+        *_, refused = await until(answers, "x", Refused, Accepted, Refused)
+        assert isinstance(refused, Refused)
+        told = "names a job that was submitted again after this cancellation"
+        assert (refused.field, refused.reason) == ("id", told)
+        assert cluster.jobs["team-a/x"].phase is Phase.WAITING
+        await cancel(bus, "x")
+        await until(answers, "x", Refused, Accepted, Refused, Cancelling, Ended)
+
+
+async def test_the_last_word_on_a_job_stands_behind_refusals_and_other_clusters_answers(
+    bus: Bus, policy: int
+) -> None:
+    assert policy
+    sender = Sender("team-a", "x")
+
+    async def said(*kinds: AnyAnswer, by: str = CLUSTER) -> None:
+        for kind in kinds:
+            word = msgspec.structs.replace(kind, id="x", tenant="team-a", cluster=by)
+            await bus.publish(subjects.answer(*sender), to_json(word))
+
+    async def standing() -> AnyAnswer | None:
+        return await ReplyPublisher(bus, CLUSTER, lambda _: None).standing(sender)
+
+    await said(REFUSED)
+    await said(ACCEPTED, by="elsewhere")
+    assert await standing() is None
+    await said(ACCEPTED, CANCELLED, REFUSED)
+    await said(ACCEPTED, REFUSED, by="elsewhere")
+    found = await standing()
+    assert isinstance(found, Ended)
+    assert says_cancelled(found)
+
+
+async def test_who_was_accepted_hears_of_an_end_that_nobody_stated(
+    bus: Bus, policy: int, answers: list[AnyAnswer]
+) -> None:
+    """Another admitter had Kubernetes delete the job before the watcher saw it, and died before it said so."""
+    assert policy
+    facts, replies = ClusterFacts(CLUSTER), ReplyPublisher(bus, CLUSTER, lambda _: None)
+    creator = RetryingCreator(NamesLetGo(), share=1, troubled=unexpected)
+    canceller = Canceller(bus, facts, SubmissionCheck(facts, PolicyView()), creator, replies)
+    accepted = msgspec.structs.replace(ACCEPTED, id="X", tenant="team-a", cluster=CLUSTER, job="x")
+    await bus.publish(subjects.answer("team-a", "X"), to_json(accepted))
+    again = Delivery(
+        subject=subjects.submit(CLUSTER, "team-a"),
+        payload=b"",
+        headers={},
+        stream_seq=2,
+        deliveries=2,
+        at=NOW,
+    )
+    assert await canceller.carry_out(again, Cancellation("team-a", "X")) is None
+    *_, ended = await until(answers, "X", Accepted, Cancelling, Ended)
+    assert isinstance(ended, Ended)
+    assert (ended.job, ended.outcome) == ("x", Outcome.CANCELLED)
 
 
 async def test_killed_between_deletion_and_answer_the_next_admitter_says_so(

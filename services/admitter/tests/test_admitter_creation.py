@@ -11,6 +11,7 @@ from fairlead_admitter.intake.creation import Created, Creation, JobOrder, Remov
 from fairlead_bus import ConnectionSettings, Delivery, NotYetError, connect
 from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.submissions import Cancellation, Submission
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
@@ -35,8 +36,8 @@ class Creating:
 
     keeps_names = True
 
-    async def cancel(self, wanted: Cancellation) -> Removal:
-        raise AssertionError(f"nobody cancels {wanted} here")
+    async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
+        raise AssertionError(f"nobody cancels {wanted} of {before} here")
 
 
 class Failing(Creating):

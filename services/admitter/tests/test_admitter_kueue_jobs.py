@@ -20,7 +20,7 @@ from fairlead_admitter.frontends.kueue.manifests import (
     pytorch_manifest,
 )
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError, Removal
 from fairlead_admitter.intake.entry_queue import entry_queue_for
 from fairlead_bus import Bus
 from fairlead_bus.server.provision import provision
@@ -29,6 +29,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import (
     Accepted,
     AnyAnswer,
+    Cancellation,
     Ended,
     Refused,
     Started,
@@ -104,6 +105,15 @@ async def refusal(jobs: KueueJobs, order: JobOrder) -> FieldError:
     with pytest.raises(JobRefusedError) as caught:
         await jobs.create(order)
     return caught.value.problem
+
+
+@pytest.mark.parametrize("kind", ["job", "pod-group", "pytorch-job"])
+async def test_a_cancellation_is_for_submissions_before_it(jobs: KueueJobs, team: Team, kind: str) -> None:
+    await jobs.create(an_order(team.name, template=a_template(kind, 600)))
+    wanted = Cancellation(team.name, "x")
+    assert await jobs.cancel(wanted, NOW - 1) is Removal.LATER
+    assert await jobs.cancel(wanted, NOW) is Removal.DONE
+    await eventually(lambda: not team.jobs() and not team.pods(), 60, what="all of it is gone")
 
 
 # --- from NATS to the end of the job

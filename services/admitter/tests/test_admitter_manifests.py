@@ -102,6 +102,7 @@ def test_job_and_pods_say_which_submission_they_are() -> None:
     expected = {
         "fairlead.dev/submission": "Train-1",
         "fairlead.dev/digest": order.submission.digest(),
+        "fairlead.dev/submitted": str(order.submitted),
         "fairlead.dev/traceparent": TRACE,
     }
     assert job["metadata"]["annotations"] == expected

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from fairlead_bus.facts.announcer import Statements
+from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.frontend.verbs import DeleteJob, VerbOutcome
 from fairlead_runtime.metrics import Metrics
 from fairlead_slurm import Reading
@@ -142,16 +143,20 @@ class Cancellable(Slurmctld):
 
 async def test_a_job_is_cancelled_by_its_submission_and_nobody_elses_is(store: SubmissionStore) -> None:
     slurmctld = Cancellable()
-    for submission, number in {"known": "11", "fresh": "14", "reused": "13", "in-doubt": ""}.items():
-        store.note_asked("vision", submission, SubmittedJob(digest="00", job=number, queue="gpu", at=0.0))
+    numbers = {"known": "11", "fresh": "14", "reused": "13", "in-doubt": "", "later": "15"}
+    for submission, number in numbers.items():
+        at = 2.0 if submission == "later" else 1.0
+        store.note_asked("vision", submission, SubmittedJob(digest="00", job=number, queue="gpu", at=at))
     names = ("known", "lost", "fresh", "reused", "in-doubt", "nobodys", "13")
-    wanted = [DeleteJob(scope="vision", id=name, submission=name) for name in names]
+    wanted = [
+        DeleteJob(scope="vision", id=name, submission=name, before=SECOND) for name in (*names, "later")
+    ]
     wanted.append(DeleteJob(scope="speech", id="known", submission="known"))
     async with reading(slurmctld, store) as bridge:
         await slurmctld.quiet.wait()
         replies = [reply.verdict for reply in await bridge.delete(wanted)]
     assert slurmctld.cancelled == ["11", "12", "14"]
-    assert replies == [VerbOutcome.DONE] * 3 + [VerbOutcome.GONE] * 5
+    assert replies == [VerbOutcome.DONE] * 3 + [VerbOutcome.GONE] * 4 + [VerbOutcome.LATER, VerbOutcome.GONE]
 
 
 async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when_it_is_back(

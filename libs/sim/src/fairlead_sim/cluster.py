@@ -10,7 +10,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from fairlead_contracts.base.instants import SECOND, Micros
-from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, DeleteJob, SetLevel
+from fairlead_contracts.frontend.verbs import (
+    CreateJob,
+    CreateOutcome,
+    CreateReply,
+    DeleteJob,
+    SetLevel,
+    VerbOutcome,
+)
 from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim.changes import ClusterChanges, ClusterCounters, FindUsed, JobRetention, UsedName
 from fairlead_sim.config import ClusterConfig, QueueConfig
@@ -95,13 +102,15 @@ class SimCluster:
             self._changed(job)
         return job.rev
 
-    def delete(self, wanted: DeleteJob, now: Micros) -> bool:
-        """Take a job away: a waiting one leaves its queue, a running one is cancelled. False where none lives."""
+    def delete(self, wanted: DeleteJob, now: Micros) -> VerbOutcome:
+        """Take a job away: a waiting one leaves its queue, a running one is cancelled."""
         job = self.jobs.get(JobName(wanted.scope, wanted.submission or wanted.id))
         if job is None or job.phase is Phase.ENDED or wanted.uid not in (None, job.uid):
-            return False
+            return VerbOutcome.GONE
+        if wanted.spares(job.submitted):
+            return VerbOutcome.LATER
         self._end(job, now, Outcome.CANCELLED)
-        return True
+        return VerbOutcome.DONE
 
     # Time
 

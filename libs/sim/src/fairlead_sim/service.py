@@ -124,9 +124,7 @@ class SimService:
         replies: list[DeleteReply] = []
 
         def delete_each(now: Micros) -> None:
-            for one in jobs:
-                done = self._cluster.delete(one, now)
-                replies.append(DeleteReply(verdict=VerbOutcome.DONE if done else VerbOutcome.GONE))
+            replies.extend(DeleteReply(verdict=self._cluster.delete(one, now)) for one in jobs)
 
         await self._ask(delete_each)
         return replies

@@ -12,6 +12,7 @@ import structlog
 
 from fairlead_bus import Rejected
 from fairlead_bus.facts.announcer import Statements
+from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.frontend.verbs import (
     UNAVAILABLE,
     CreateJob,
@@ -177,28 +178,29 @@ class Bridge:
         async with self._turn:
             there = [self._number_of(job) for job in jobs]
             try:
-                refused = await self._controller.cancel(sorted({one for one in there if one}))
+                numbers = {one for one in there if not isinstance(one, VerbOutcome)}
+                refused = await self._controller.cancel(sorted(numbers))
             except RetryableSlurmError as error:
                 raise Rejected(UNAVAILABLE, str(error)) from error
         self._wake.set()
         return [
-            _deletion(refused.get(number)) if number else DeleteReply(verdict=VerbOutcome.GONE)
-            for number in there
+            DeleteReply(verdict=one) if isinstance(one, VerbOutcome) else _deletion(refused.get(one))
+            for one in there
         ]
 
     # --- how
 
-    def _number_of(self, wanted: DeleteJob) -> str | None:
-        """The number of the job that is to go; None where there is none."""
+    def _number_of(self, wanted: DeleteJob) -> str | VerbOutcome:
+        """The number of the job that is to go, or why none is."""
         if wanted.submission is None:
             uid = self._view.uid_of(wanted.id)
-            return wanted.id if uid is not None and wanted.uid in (None, uid) else None
+            return wanted.id if uid is not None and wanted.uid in (None, uid) else VerbOutcome.GONE
         read = self._view.jobs_of(wanted.scope, wanted.submission)
         asked = self._store.asked(wanted.scope, wanted.submission)
         # Not read: made since the last reading. Read as another's: the number was given again.
         if asked is not None and asked.job and (asked.job in read or self._view.uid_of(asked.job) is None):
-            return asked.job
-        return next(iter(read), None)
+            return VerbOutcome.LATER if wanted.spares(from_seconds(asked.at)) else asked.job
+        return next(iter(read), VerbOutcome.GONE)
 
     def _judged(self, wanted: SetLevel) -> LevelReply | None:
         """The answer to a level that is not written; None where it is to be written."""

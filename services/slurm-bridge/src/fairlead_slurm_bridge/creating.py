@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from fairlead_bus import Rejected
+from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.frontend.verbs import UNAVAILABLE, CreateJob, CreateOutcome, CreateReply
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.batch.options import Remark
@@ -110,15 +111,14 @@ class Creator:
 
     async def _find(self, jobs: Sequence[CreateJob]) -> None:
         """Note those jobs that slurmctld already has, as where an answer or a note was lost."""
-        wanted = {(job.scope, job.id) for job in jobs}
+        wanted = {(job.scope, job.id): to_seconds(job.submitted) for job in jobs}
         if not wanted:
             return
         for there in await self._look():
             origin = submission_mark(there.comment)
-            if origin is not None and (there.account, origin.submission) in wanted:
-                found = SubmittedJob(
-                    digest=origin.digest, job=there.id, queue=there.partitions[0], at=self._clock()
-                )
+            at = wanted.get((there.account, origin.submission)) if origin is not None else None
+            if origin is not None and at is not None:
+                found = SubmittedJob(digest=origin.digest, job=there.id, queue=there.partitions[0], at=at)
                 self._store.note_asked(there.account, origin.submission, found)
 
     async def _create(self, job: CreateJob) -> CreateReply:
@@ -151,7 +151,7 @@ class Creator:
             except SubmitRefusedError as error:
                 self._store.forget_asked(job.scope, job.id)
                 return CreateReply(outcome=CreateOutcome.REFUSED, reason=str(error))
-        made = SubmittedJob(digest=job.digest, job=number, queue=queue, at=self._clock())
+        made = SubmittedJob(digest=job.digest, job=number, queue=queue, at=to_seconds(job.submitted))
         self._store.note_asked(job.scope, job.id, made)
         return CreateReply(outcome=CreateOutcome.CREATED, queue=queue, job=number)
 

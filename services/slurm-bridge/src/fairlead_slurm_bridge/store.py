@@ -54,7 +54,7 @@ class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the job; empty where nobody knows whether it was made."""
     queue: str
     at: float
-    """Time of the note, in wall seconds."""
+    """Time of the note, in wall seconds; once the job is made, of its submission."""
 
     def is_of(self, digest: str) -> bool:
         """Whether a submission of this digest is the same."""

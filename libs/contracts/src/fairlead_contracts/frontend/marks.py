@@ -6,6 +6,8 @@ The two are different services that share nothing else but these names.
 OWN_PREFIX = "fairlead.dev/"
 SUBMISSION = OWN_PREFIX + "submission"
 """The id under which the job was submitted on NATS."""
+SUBMITTED = OWN_PREFIX + "submitted"
+"""The instant at which the submission came in, in microseconds: no cancellation before it is for the job."""
 DIGEST = OWN_PREFIX + "digest"
 """The digest of the submission's body: tells a repetition from another job of the same id."""
 TRACEPARENT = OWN_PREFIX + "traceparent"

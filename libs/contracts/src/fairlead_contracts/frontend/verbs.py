@@ -87,6 +87,8 @@ class VerbOutcome(enum.StrEnum):
     """The frontend will not do it; asking again is no use."""
     GONE = "gone"
     """No such job is there; for a level, none that waits."""
+    LATER = "later"
+    """The submission came in after the cancellation; its job goes on."""
 
 
 class LevelReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +110,12 @@ class DeleteJob(msgspec.Struct, frozen=True, kw_only=True):
     submission: str | None = None
     """Submission that the job was made of, where it is named by that, and `id` is empty: the frontend knows the name that
     the job has there."""
+    before: Micros | None = None
+    """The instant at which the cancellation came in, where there is one: it is for submissions before it."""
+
+    def spares(self, submitted: Micros) -> bool:
+        """Whether it is not for a job whose submission came in then."""
+        return self.before is not None and submitted > self.before
 
 
 class DeleteReply(msgspec.Struct, frozen=True, kw_only=True):

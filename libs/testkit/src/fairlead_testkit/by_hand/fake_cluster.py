@@ -213,6 +213,8 @@ class FakeCluster:
         job = self.jobs.get(uid)
         if job is None or job.phase is Phase.ENDED or job.submission != order.submission:
             return DeleteReply(verdict=VerbOutcome.GONE)
+        if order.spares(job.submitted):
+            return DeleteReply(verdict=VerbOutcome.LATER)
         await self.end(uid, Outcome.CANCELLED)
         return DeleteReply(verdict=VerbOutcome.DONE)
 

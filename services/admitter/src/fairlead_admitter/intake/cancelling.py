@@ -1,9 +1,9 @@
 """Cancelling a job that was submitted on NATS: what is asked of the frontend, and what its tenant hears.
 
-The stream has a cancellation behind its submission, but a submission that has to wait is tried again later, or by
-another replica. So nobody is told that a job is not known while a submission of that id stands before the cancellation
-in the stream: the cancellation waits until that one is settled. A job that is found is taken away at once, whatever
-else stands there: a copy that comes later finds its name taken.
+A cancellation is for what stands before it in the stream. A submission that has to wait is tried again later, or by
+another replica, so nobody is told that a job is not known while a submission of that id stands before the cancellation:
+the cancellation waits until that one is settled. A job of a submission behind it is left alone by its frontend, which
+knows when each came in. Any other that is found is taken away at once: a copy that comes later finds its name taken.
 """
 
 import enum
@@ -23,17 +23,19 @@ from fairlead_contracts.base.errors import shown
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
 from fairlead_contracts.messages.submissions import (
+    Accepted,
     AnyAnswer,
     Cancellation,
     Cancelling,
     Ended,
-    Refused,
+    Started,
     answer_id,
     is_cancellation,
 )
 from fairlead_runtime.clock import wall_clock
 
-_LATER_SECONDS = 1.0
+_LATER_SECONDS, _LATER_PART = 1.0, 0.25
+"""Seconds until a cancellation that waits is tried again, or that part of its age: each try may cost a look into the stream."""
 _STATED_SECONDS = 60.0
 """Age of a cancellation at which it waits no longer for frontend and facts to agree."""
 _MOST_READ = 64
@@ -51,6 +53,7 @@ class CancelVerdict(enum.Enum):
     ENDED = enum.auto()
     UNKNOWN = enum.auto()
     FOREIGN = enum.auto()
+    LATER = enum.auto()
     UNSETTLED = enum.auto()
     """Frontend and facts disagree: one of them is late."""
 
@@ -59,7 +62,15 @@ _REASONS = {
     CancelVerdict.UNSETTLED: "names a job that its cluster states, and its frontend does not know; cancel it again later",
     CancelVerdict.ENDED: "names a job that has ended",
     CancelVerdict.FOREIGN: "names a job that was not submitted on NATS under this id: cancel it where it was made",
+    CancelVerdict.LATER: "names a job that was submitted again after this cancellation",
     CancelVerdict.UNKNOWN: "is not known: this tenant has no such job in this cluster",
+}
+
+
+_OF_FOUND = {
+    Removal.DONE: CancelVerdict.CANCELLING,
+    Removal.FOREIGN: CancelVerdict.FOREIGN,
+    Removal.LATER: CancelVerdict.LATER,
 }
 
 
@@ -69,19 +80,17 @@ def verdict(removal: Removal, stated: JobState | None, told: AnyAnswer | None) -
     Args:
         removal: what the frontend did.
         stated: the job as its cluster states it.
-        told: the last answer to the submission.
+        told: the last word on the submission's job.
     """
     if removal is not Removal.GONE:
-        return CancelVerdict.CANCELLING if removal is Removal.DONE else CancelVerdict.FOREIGN
+        return _OF_FOUND[removal]
     if isinstance(told, Ended):
         return CancelVerdict.CANCELLED if told.outcome is Outcome.CANCELLED else CancelVerdict.ENDED
     if stated is not None:
         if stated.phase is not Phase.ENDED:
             return CancelVerdict.UNSETTLED
         return CancelVerdict.CANCELLING if stated.outcome is Outcome.CANCELLED else CancelVerdict.ENDED
-    if told is not None and not isinstance(told, Refused):
-        return CancelVerdict.CANCELLING
-    return CancelVerdict.UNKNOWN
+    return CancelVerdict.UNKNOWN if told is None else CancelVerdict.CANCELLING
 
 
 def is_over(stated: JobState | None, told: AnyAnswer | None, *, waits: bool) -> bool:
@@ -92,14 +101,14 @@ def is_over(stated: JobState | None, told: AnyAnswer | None, *, waits: bool) -> 
 
     Args:
         stated: the job as its cluster states it.
-        told: the last answer of this cluster.
+        told: the last word on it.
         waits: whether a submission of the id is not settled yet.
     """
     if stated is not None:
         return stated.phase is Phase.ENDED
     if isinstance(told, Ended):
         return told.outcome is not Outcome.CANCELLED
-    return not waits and (told is None or isinstance(told, Refused))
+    return told is None and not waits
 
 
 class Canceller:
@@ -136,12 +145,11 @@ class Canceller:
         sender = _sender(wanted)
         # Looked for first: what is settled by then has its job, if it gets one, before the frontend is asked.
         waits = await self._stands_behind_its_submission(delivery, wanted)
-        stated = self._facts.submitted(*sender)
-        told = await self._replies.standing(sender)
+        stated, told = self._facts.submitted(*sender), await self._replies.standing(sender)
         try:
             # What has ended stands in Kubernetes still, and is not ours to delete.
             over = is_over(stated, told, waits=waits)
-            removal = Removal.GONE if over else await self._creator.cancel(wanted)
+            removal = Removal.GONE if over else await self._creator.cancel(wanted, delivery.at)
         except FrontendRefusedError as error:
             return self._admission.refused_by_frontend(wanted, error)
         match verdict(removal, self._facts.submitted(*sender), told):
@@ -154,26 +162,27 @@ class Canceller:
                     repeated=True if isinstance(told, Cancelling) else msgspec.UNSET,
                 )
                 await self._tell(delivery, answer)
-                if removal is Removal.DONE and stated is None and not self._creator.keeps_names:
-                    await self._tell_end(delivery, wanted)
+                if stated is None and not (removal is Removal.DONE and self._creator.keeps_names):
+                    await self._tell_end(delivery, wanted, told)
             case CancelVerdict.CANCELLED if told is not None:
                 await self._tell(delivery, msgspec.structs.replace(told, repeated=True))
-            case CancelVerdict.UNSETTLED if to_seconds(wall_clock() - delivery.at) < _STATED_SECONDS:
+            case CancelVerdict.UNSETTLED if _age(delivery) < _STATED_SECONDS:
                 raise NotYetError("the job is gone, and its end is not stated yet", seconds=_LATER_SECONDS)
             case found:
                 if waits:
-                    raise NotYetError("a submission of its id is not settled yet", seconds=_LATER_SECONDS)
+                    seconds = max(_LATER_SECONDS, _LATER_PART * _age(delivery))
+                    raise NotYetError("a submission of its id is not settled yet", seconds=seconds)
                 return self._refusal(wanted, found)
         return None
 
-    async def _tell_end(self, delivery: Delivery, wanted: Cancellation) -> None:
+    async def _tell_end(self, delivery: Delivery, wanted: Cancellation, told: AnyAnswer | None) -> None:
         """Tells the end of a job that nobody stated: it is gone from Kubernetes, and no difference of statements tells."""
         end = Ended(
             id=wanted.id,
             tenant=wanted.tenant,
             cluster=self._facts.cluster,
             at=datetime.now(UTC),
-            job=wanted.id.lower(),
+            job=told.job if isinstance(told, Accepted | Started) else wanted.id.lower(),
             outcome=Outcome.CANCELLED,
             ran_seconds=0.0,
         )
@@ -203,6 +212,10 @@ class Canceller:
         return SubmissionRefusal(
             sender=_sender(wanted), field="id", value=shown(wanted.id), reason=_REASONS[kind], label="cancel"
         )
+
+
+def _age(delivery: Delivery) -> float:
+    return to_seconds(wall_clock() - delivery.at)
 
 
 def _sender(wanted: Cancellation) -> Sender:

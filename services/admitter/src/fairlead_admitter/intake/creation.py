@@ -86,6 +86,8 @@ class Removal(enum.StrEnum):
     """The submission has no job that waits or runs."""
     FOREIGN = "foreign"
     """An object with the job's name was not made of the submission."""
+    LATER = "later"
+    """The submission came in after the cancellation."""
 
 
 class JobRefusedError(FrontendRefusedError):
@@ -113,8 +115,8 @@ class JobCreator(Protocol):
             FrontendRefusedError: the frontend will not take it.
         """
 
-    async def cancel(self, wanted: Cancellation) -> Removal:
-        """Take the job of a submission away, and no other.
+    async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
+        """Take the job of a submission that came in before this instant away, and no other.
 
         Raises:
             FrontendDownError: the outcome is not known; ask again.
@@ -237,9 +239,9 @@ class RetryingCreator:
         """
         return await self._in_turn(order.scope, lambda: self._creator.create(order))
 
-    async def cancel(self, wanted: Cancellation) -> Removal:
+    async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
         """Cancels the job by the port; raises as `create`."""
-        return await self._in_turn(wanted.tenant, lambda: self._creator.cancel(wanted))
+        return await self._in_turn(wanted.tenant, lambda: self._creator.cancel(wanted, before))
 
     async def _in_turn[T](self, scope: str, call: Callable[[], Awaitable[T]]) -> T:
         slots = self._slots.setdefault(scope, _ScopeSlots(self._share))

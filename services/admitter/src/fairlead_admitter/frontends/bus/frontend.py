@@ -19,7 +19,7 @@ from fairlead_admitter.observe.expectations import WriteConfirmation
 from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import Message, to_packed
-from fairlead_contracts.base.instants import from_seconds
+from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.frontend.verbs import (
     CREATE_REPLIES,
     DELETE_REPLIES,
@@ -164,10 +164,10 @@ class BusFrontend:
             raise FrontendRefusedError(reply.reason)
         return Created(outcome=Creation(reply.outcome.value), queue=reply.queue, job=reply.job)
 
-    async def cancel(self, wanted: Cancellation) -> Removal:
+    async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
         """Take the job of a submission away; see JobCreator."""
         # No id: a frontend of an older release passes over the submission, and would take whichever job has that name.
-        job = DeleteJob(scope=wanted.tenant, id="", submission=wanted.id)
+        job = DeleteJob(scope=wanted.tenant, id="", submission=wanted.id, before=before)
         asked = await self._ask_of_scope("delete", DeleteJobs(epoch=self._lead(), jobs=[job]))
         [reply] = DELETE_REPLIES.decode(asked).replies
         if reply.verdict is VerbOutcome.REFUSED:

@@ -23,7 +23,8 @@ from fairlead_admitter.frontends.kueue.tenant_calls import AnyResource, TenantCa
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError, Removal
 from fairlead_admitter.intake.entry_queue import EntryQueue
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.marks import DIGEST, SUBMISSION
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.marks import DIGEST, SUBMISSION, SUBMITTED
 from fairlead_contracts.messages.submissions import Cancellation
 from fairlead_kube.client import KubeClient
 from fairlead_kube.kinds.objects import PartialObject
@@ -98,7 +99,7 @@ class KueueJobs:
             raise JobRefusedError(error) from error
         return Created(outcome=outcome, queue=entry.queue, job=name)
 
-    async def cancel(self, wanted: Cancellation) -> Removal:
+    async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
         """Delete the objects that were made of a submission, by their uids; see JobCreator."""
         calls = self._calls(wanted.tenant)
         outcome = Removal.GONE
@@ -108,6 +109,11 @@ class KueueJobs:
                 continue
             if not _is_of(wanted, found):
                 outcome = Removal.FOREIGN
+                continue
+            if (found.metadata.annotation(SUBMITTED) or "") > str(
+                before
+            ):  # of as many digits, or a tenant's own word
+                outcome = Removal.LATER
                 continue
             if resource is _PODS:
                 await _delete_group(wanted, found, calls)

@@ -14,7 +14,7 @@ from fairlead_admitter.frontends.kueue.names import check_annotations, check_lab
 from fairlead_admitter.frontends.kueue.pods import PodDocument, pod_spec, template_of
 from fairlead_admitter.intake.creation import JobOrder
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.marks import ASK_PREFIX, DIGEST, SUBMISSION, TRACEPARENT
+from fairlead_contracts.frontend.marks import ASK_PREFIX, DIGEST, SUBMISSION, SUBMITTED, TRACEPARENT
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
@@ -181,7 +181,11 @@ def _own_annotations(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
 
 def _marks(order: JobOrder) -> dict[str, str]:
     """The marks that tell that a job is ours, and from which submission it was made."""
-    marks = {SUBMISSION: order.submission.id, DIGEST: order.submission.digest()}
+    marks = {
+        SUBMISSION: order.submission.id,
+        DIGEST: order.submission.digest(),
+        SUBMITTED: str(order.submitted),
+    }
     return marks if order.traceparent is None else {**marks, TRACEPARENT: order.traceparent}
 
 
