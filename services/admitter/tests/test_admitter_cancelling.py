@@ -298,6 +298,29 @@ async def test_a_cancellation_leaves_the_job_of_a_later_submission_alone(
         await until(answers, "x", Refused, Accepted, Refused, Cancelling, Ended)
 
 
+async def test_the_stream_is_read_only_for_an_id_of_which_nobody_speaks(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    reads: list[Asked] = []
+
+    async def note(asked: Asked) -> None:
+        reads.append(asked)
+
+    stop = await bus.subscribe_core(f"$JS.API.DIRECT.GET.{topology.SUBMIT}", note)
+    async with run_admitter():
+        await submit(bus, a_body(id="x"))
+        await until(answers, "x", Accepted)
+        for more in ([Cancelling, Ended], [Cancelling, Ended, Ended]):
+            await cancel(bus, "x")
+            await until(answers, "x", Accepted, *more)
+        assert not reads
+        await cancel(bus, "unheard-of")
+        await until(answers, "unheard-of", Refused)
+    assert len(reads) == 1
+    assert cluster.deletions == ["team-a/x"]
+    await stop()
+
+
 async def test_the_last_word_on_a_job_stands_behind_refusals_and_other_clusters_answers(
     bus: Bus, policy: int
 ) -> None:

@@ -143,9 +143,10 @@ class Canceller:
             NotYetError: the frontend does not answer now, or an earlier submission of this id is not settled.
         """
         sender = _sender(wanted)
-        # Looked for first: what is settled by then has its job, if it gets one, before the frontend is asked.
-        waits = await self._stands_behind_its_submission(delivery, wanted)
-        stated, told = self._facts.submitted(*sender), await self._replies.standing(sender)
+        stated, told, waits = self._facts.submitted(*sender), await self._replies.standing(sender), False
+        if stated is None and told is None:
+            waits = await self._stands_behind_its_submission(delivery, wanted)
+            told = await self._replies.standing(sender)  # another replica may have settled it meanwhile
         try:
             # What has ended stands in Kubernetes still, and is not ours to delete.
             over = is_over(stated, told, waits=waits)
