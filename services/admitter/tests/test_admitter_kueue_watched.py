@@ -75,9 +75,8 @@ async def test_a_job_of_every_kind_is_cancelled_and_stays_so(
     bus: Bus, watched: Team, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     """Those that run are stopped, one that waits leaves the queue, and another's of the same name is left alone."""
-    kinds: dict[str, list[type[AnyAnswer]]] = {
-        "waits": [Accepted]
-    }  # it is cancelled before the others make room
+    # One waits: it is cancelled before the others make room.
+    kinds: dict[str, list[type[AnyAnswer]]] = {"waits": [Accepted]}
     kinds |= {kind: [Accepted, Started] for kind in ("job", "pod-group", "pytorch-job")}
     watched.lab.api.create(things.job("by-hand", watched.name, "main", {"cpu": 1}, seconds=600))
 
@@ -112,17 +111,14 @@ async def test_a_job_of_every_kind_is_cancelled_and_stays_so(
         await eventually(lambda: ended_at_once() == at_once, 60, what="they hear of their end")
         outcomes = {one.id: one.outcome for one in ours() if isinstance(one, Ended) and one.id in kinds}
         assert outcomes == dict.fromkeys(kinds, Outcome.CANCELLED)
-        for (
-            name
-        ) in kinds:  # its name is free in Kubernetes, and a refusal is the last that was said under the id
+        for name in kinds:  # in Kubernetes it is free, and the last that was said is a refusal
             await submit(bus, a_body(id=name, pods=0), tenant=watched.name)
             await submit(bus, body(name), tenant=watched.name)
         await heard(Cancelling, Ended, Refused, Ended)
     refused = {(answer.id, answer.field) for answer in ours() if isinstance(answer, Refused)}
     assert refused == {("by-hand", "id"), *((name, "pods") for name in kinds)}
     assert [job["metadata"]["name"] for job in watched.jobs()] == ["by-hand"]
-    left = {pod["metadata"]["name"].rpartition("-")[0] for pod in watched.pods()}
-    assert left == {"by-hand"}
+    assert {pod["metadata"]["name"].rpartition("-")[0] for pod in watched.pods()} == {"by-hand"}
     # Kubernetes collects the Workloads of jobs that are gone.
     await eventually(lambda: len(watched.workloads()) == 1, 60, what="only the Workload made by hand is left")
 

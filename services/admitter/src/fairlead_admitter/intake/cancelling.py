@@ -86,6 +86,8 @@ def verdict(removal: Removal, stated: JobState | None, told: AnyAnswer | None) -
         return _OF_FOUND[removal]
     if isinstance(told, Ended):
         return CancelVerdict.CANCELLED if told.outcome is Outcome.CANCELLED else CancelVerdict.ENDED
+    if isinstance(told, Cancelling):
+        return CancelVerdict.CANCELLING
     if stated is not None:
         if stated.phase is not Phase.ENDED:
             return CancelVerdict.UNSETTLED

@@ -199,7 +199,7 @@ class BusFrontend:
                 return WriteConfirmation(mark=mark, rev=reply.rev)
             case VerbOutcome.REFUSED:
                 return FrontendRefusedError(reply.reason)
-            case VerbOutcome.GONE:
+            case VerbOutcome.GONE | VerbOutcome.LATER:
                 return None
 
     async def _ask(self, verb: FrontendVerb, message: Message) -> bytes:
