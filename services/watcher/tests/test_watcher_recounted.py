@@ -77,3 +77,35 @@ def test_it_is_counted_so_in_that_queue_and_for_as_many_pods_alone() -> None:
     assert watched.job("elsewhere").phase is watched.job("in-part").phase is Phase.HELD
     watched.put("team-a", "part", ADMITTED, min_count=1)
     assert watched.job("in-part").phase is Phase.HELD, "it may hold fewer pods than this one starts with"
+
+
+def test_the_devices_that_claims_ask_for_count_of_all_of_a_shape_in_a_namespace() -> None:
+    """As Kueue 0.19.2 says it of the first of several Jobs with a ResourceClaimTemplate (`resources.deviceClassMappings`)."""
+    counted = {"resourceRequests": [{"name": "main", "resources": COUNTED}]}
+    claims = [{"name": "g", "resourceClaimTemplateName": "one-gpu"}]
+    watched = RecountedQueues()
+    for tenant, name, status in (
+        ("team-a", "first", counted),
+        ("team-a", "next", {}),
+        ("team-b", "other", {}),
+    ):
+        item = things.workload(name, tenant, "main", {"cpu": 1})
+        item["metadata"] |= {"uid": name, "creationTimestamp": AT}
+        item["spec"]["podSets"][0]["template"]["spec"]["resourceClaims"] = claims
+        item["status"] = status
+        watched.view.workload(Key(tenant, name), workload_facts(msgspec.convert(item, Workload)))
+    assert watched.job("next").demand == STATED
+    assert watched.job("other").demand == {"cpu": 1000}, "its template may be another"
+    [shape] = watched.job("next").shapes
+    assert shape.demand == {"cpu": 1000}
+
+
+def test_what_a_limit_range_gives_pods_is_of_its_namespace_alone() -> None:
+    watched = RecountedQueues()
+    given = {"resourceRequests": [{"name": "main", "resources": {"cpu": "1", "memory": "5"}}]}
+    for tenant, name, status in (("team-a", "first", given), ("team-b", "next", {})):
+        item = things.workload(name, tenant, "main", {"cpu": 1})
+        item["metadata"] |= {"uid": name, "creationTimestamp": AT}
+        item["status"] = status
+        watched.view.workload(Key(tenant, name), workload_facts(msgspec.convert(item, Workload)))
+    assert watched.job("next").demand == {"cpu": 1000}

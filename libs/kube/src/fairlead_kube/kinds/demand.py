@@ -23,6 +23,8 @@ type Demand = dict[str, int]
 _PODS = "pods"
 _ONE_POD = 1000
 _POD_LEVEL = frozenset({"cpu", "memory"})
+_DEFAULTED = _POD_LEVEL | {"ephemeral-storage"}
+"""Resources that a LimitRange gives to pods which do not ask for them, in its namespace alone."""
 
 
 def pod_demand(spec: PodSpec) -> Demand:
@@ -81,7 +83,10 @@ def is_counted(workload: Workload) -> bool:
 
 
 def counted_otherwise(workload: Workload, demand: Demand) -> bool:
-    """Whether Kueue has said that it counts other resources of all pods than they ask for: some left out, or in place of others."""
+    """Whether Kueue has said that it counts other resources of all pods than they ask for.
+
+    Some are left out, others stand in their place or beside them, and of claims (DRA) the devices are counted.
+    """
     if not is_counted(workload) or workload.status.reclaimable_pods:
         return False
     pod_sets = workload.spec.pod_sets or ()
@@ -92,7 +97,7 @@ def counted_otherwise(workload: Workload, demand: Demand) -> bool:
         spec = one.template.spec
         for container in (*(spec.containers or ()), *(spec.init_containers or ())):
             asked.update(container.resources.requests or (), container.resources.limits or ())
-    return not asked <= demand.keys() | {_PODS}
+    return not asked <= demand.keys() | {_PODS} or not demand.keys() <= asked | _DEFAULTED
 
 
 def workload_charges(workload: Workload) -> dict[str, Demand]:

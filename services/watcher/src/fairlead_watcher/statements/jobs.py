@@ -121,11 +121,12 @@ def _beside_replaced(facts: WorkloadFacts, queue: str, around: WorkloadContext) 
 
 
 def _as_counted(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> WorkloadFacts:
-    """The Workload; where it asks for what its queue has no quota of, with what Kueue counts of others of its shape.
+    """The Workload; where Kueue counts others of its shape otherwise, with what it counts of them.
 
-    Kueue may be told to leave resources out or to count others in their place, and says so of the first of a shape alone.
+    Kueue may be told to leave resources out or to count others in their place or beside them, and counts the devices of
+    claims. It says so of the first of a shape alone.
     """
-    if facts.counted or facts.end or queue is None or facts.demand.keys() <= queue.most.keys():
+    if facts.counted or facts.end or queue is None:
         return facts
     counted = around.counted(WorkloadShape(queue.name, facts.equivalence))
     if counted is None:
