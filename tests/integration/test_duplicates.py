@@ -68,7 +68,7 @@ class TenantConnections:
 async def tenants(tmp_path: Path) -> AsyncIterator[TenantConnections]:
     """An admitter, a scorer and a cluster under the shipped grants, and two tenants."""
     async with AsyncExitStack() as stack:
-        guarded = stack.enter_context(guarded_server(tmp_path, LAYOUT))
+        guarded = stack.enter_context(guarded_server(tmp_path, LAYOUT.accounts))
 
         async def user(name: str) -> Bus:
             return await stack.enter_async_context(connect(guarded.settings(name), name=name))

@@ -77,7 +77,7 @@ class AccountsHarness:
 
 @pytest.fixture(params=["plain", "operator"])
 async def meeting(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[AccountsHarness]:
-    with guarded_server(tmp_path, LAYOUT, operator_mode=request.param == "operator") as guarded:
+    with guarded_server(tmp_path, LAYOUT.accounts, operator_mode=request.param == "operator") as guarded:
         async with AsyncExitStack() as stack:
             made = AccountsHarness(guarded, stack)
             await provision(await made.user("provisioner"), topology(["c1"]))
@@ -226,7 +226,7 @@ async def test_a_tenant_that_opens_too_many_connections_is_turned_away_and_no_ot
     tmp_path: Path, mode: str
 ) -> None:
     narrow = msgspec.structs.replace(LAYOUT, tenant_connections=3)
-    with guarded_server(tmp_path, narrow, operator_mode=mode == "operator") as guarded:
+    with guarded_server(tmp_path, narrow.accounts, operator_mode=mode == "operator") as guarded:
         async with AsyncExitStack() as stack:
 
             async def open_as(user: str) -> None:

@@ -478,7 +478,9 @@ async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
 
 
 async def test_the_shipped_grants_let_a_watcher_put_its_state_back(tmp_path: Path) -> None:
-    with guarded_server(tmp_path, AccountLayout(clusters=[CLUSTER], groups={}, operators=[])) as guarded:
+    with guarded_server(
+        tmp_path, AccountLayout(clusters=[CLUSTER], groups={}, operators=[]).accounts
+    ) as guarded:
         async with connect(guarded.root, name="ops") as root:
             await provision(root, topology.topology([CLUSTER]))
             tally = BusTally()

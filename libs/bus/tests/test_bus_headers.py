@@ -44,7 +44,7 @@ HOSTILE: dict[str, Mapping[str, str]] = {
 
 @pytest.fixture
 async def guarded(tmp_path: Path) -> AsyncIterator[GuardedServer]:
-    with guarded_server(tmp_path, LAYOUT) as server:
+    with guarded_server(tmp_path, LAYOUT.accounts) as server:
         async with connect(server.root, name="root") as root:
             await provision(root, topology(["c1"]))
         yield server

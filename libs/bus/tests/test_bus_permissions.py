@@ -301,7 +301,7 @@ async def serve_all(bus: Bus) -> None:
 
 @pytest.mark.timeout(300)
 async def test_every_cell_of_the_table(tmp_path: Path) -> None:
-    with guarded_server(tmp_path, LAYOUT) as guarded:
+    with guarded_server(tmp_path, LAYOUT.accounts) as guarded:
         async with AsyncExitStack() as stack:
             helper = await stack.enter_async_context(connect(guarded.root, name="helper"))
             await provision(helper, topology(["c1", "c2"]))
@@ -320,7 +320,7 @@ async def test_every_cell_of_the_table(tmp_path: Path) -> None:
 
 
 async def test_nobody_hears_the_inbox_of_another(tmp_path: Path) -> None:
-    with guarded_server(tmp_path, LAYOUT) as guarded:
+    with guarded_server(tmp_path, LAYOUT.accounts) as guarded:
         keys = {user: guarded.settings(user).identity() for user in ROLES.values()}
         for user in ROLES.values():
             for other, key in keys.items():
@@ -329,7 +329,7 @@ async def test_nobody_hears_the_inbox_of_another(tmp_path: Path) -> None:
 
 
 async def test_a_long_replay_works_under_the_grants(tmp_path: Path) -> None:
-    with guarded_server(tmp_path, LAYOUT) as guarded:
+    with guarded_server(tmp_path, LAYOUT.accounts) as guarded:
         async with connect(guarded.root, name="ops") as bus:
             await provision(bus, topology(["c1"]))
             publisher = Publisher(bus)
@@ -348,7 +348,7 @@ async def test_a_long_replay_works_under_the_grants(tmp_path: Path) -> None:
 
 
 async def test_a_long_history_that_needs_flow_control_is_followed_under_the_grants(tmp_path: Path) -> None:
-    with guarded_server(tmp_path, LAYOUT) as guarded:
+    with guarded_server(tmp_path, LAYOUT.accounts) as guarded:
         async with connect(guarded.root, name="ops") as bus:
             await provision(bus, topology(["c1"]))
             publisher = Publisher(bus)

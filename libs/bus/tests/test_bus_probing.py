@@ -43,7 +43,7 @@ def changed(accounts: list[Account], name: str, *, more: str = "", less: str = "
 @pytest.mark.integration
 @pytest.mark.timeout(180)
 async def test_the_shipped_accounts_are_faultless_and_each_change_is_found(tmp_path: Path) -> None:
-    with guarded_server(tmp_path, LAYOUT) as guarded:
+    with guarded_server(tmp_path, LAYOUT.accounts) as guarded:
         async with connect(guarded.root, name="root") as root:
             await provision(root, topology(["c1"]))
             assert await find_faults(everybody(guarded, LAYOUT.accounts)) == []
@@ -72,17 +72,11 @@ async def test_a_tenant_among_the_services_is_found(tmp_path: Path) -> None:
     """Grants alone would have it so, without accounts of the tenants."""
     services, team_a, _ = LAYOUT.accounts
     shared = msgspec.structs.replace(services, users=[*services.users, *team_a.users])
-    layout = OneAccount([shared])
-    with guarded_server(tmp_path, layout) as guarded:
+    with guarded_server(tmp_path, [shared]) as guarded:
         async with connect(guarded.root, name="root") as root:
             await provision(root, topology(["c1"]))
         faults = await find_faults(everybody(guarded, [services, team_a]))
         assert faults == ["too wide: tenant.team-a has no account apart from the services'"]
-
-
-class OneAccount:
-    def __init__(self, accounts: list[Account]) -> None:
-        self.accounts = accounts
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ AIMS: dict[str, set[str]] = {
 
 @pytest.fixture(params=["plain", "operator"])
 async def guarded(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[GuardedServer]:
-    with guarded_server(tmp_path, LAYOUT, operator_mode=request.param == "operator") as found:
+    with guarded_server(tmp_path, LAYOUT.accounts, operator_mode=request.param == "operator") as found:
         async with connect(found.root, name="ops") as bus:
             await provision(bus, topology(["c1", "c2"]))
         yield found

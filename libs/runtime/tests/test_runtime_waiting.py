@@ -103,7 +103,7 @@ def test_an_allowance_lets_a_burst_pass_and_then_asks_for_rests_until_it_is_back
 
 async def test_a_pass_begins_later_where_the_allowance_is_used_up() -> None:
     wake = asyncio.Event()
-    pacing = Pacing(rests=[CpuTokenBucket(10 * SHORT, burst=0.0, spent=iter(range(9)).__next__)])
+    pacing = Pacing(rests=[CpuTokenBucket(10 * SHORT, burst=0.0, spent=iter(range(9)).__next__).due])
     wake.set()
     await pacing.wake_or_timeout(wake, None)
     wake.set()

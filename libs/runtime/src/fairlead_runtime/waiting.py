@@ -8,7 +8,6 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 _ENDLESS = 32
 """Failures in a row after which none of them makes a pause any longer."""
@@ -92,13 +91,6 @@ class CpuTokenBucket:
         return max(0.0, -self._left / self._share)
 
 
-class RestReason(Protocol):
-    """A reason for a loop to rest."""
-
-    def due(self) -> float:
-        """Seconds to rest now."""
-
-
 class Pacing:
     """Rests between the passes of a loop, so that what comes in quick succession is looked at together.
 
@@ -109,7 +101,7 @@ class Pacing:
         least: seconds from the end of a pass to the beginning of the next.
         most: seconds, likewise.
         times: the CPU time of the last pass.
-        rests: why a pass should begin later than that; the longest counts.
+        rests: give seconds for which a pass should rest now, for other reasons; the longest counts.
         spent: gives the seconds of CPU that the process used.
     """
 
@@ -119,7 +111,7 @@ class Pacing:
         least: float = 0.0,
         most: float = 0.005,
         times: float = 2.0,
-        rests: Sequence[RestReason] = (),
+        rests: Sequence[Callable[[], float]] = (),
         spent: Callable[[], float] = time.thread_time,
     ) -> None:
         self._least = least
@@ -144,4 +136,4 @@ class Pacing:
         if self._began is None:
             return 0.0
         rest = max(self._least, min(self._most, self._times * (self._spent() - self._began)))
-        return max(rest, *(one.due() for one in self._rests)) if self._rests else rest
+        return max(rest, *(due() for due in self._rests)) if self._rests else rest

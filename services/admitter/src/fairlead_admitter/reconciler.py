@@ -108,7 +108,7 @@ class Reconciler:
         self._wake = wake
         self._tick = tick
         self._arrivals = Arrivals()
-        self._pacing = Pacing(rests=[planner.pace])
+        self._pacing = Pacing(rests=[planner.pace.due])
 
     async def run(self) -> None:
         """Turn after turn, until cancelled."""

@@ -61,7 +61,7 @@ class Watcher:
         self._instruments = instruments
         self._clock = clock
         self._wake = wake
-        self._pacing = Pacing(least=REST_SECONDS, rests=[CpuTokenBucket(BUSY_REST_SECONDS)])
+        self._pacing = Pacing(least=REST_SECONDS, rests=[CpuTokenBucket(BUSY_REST_SECONDS).due])
         self._all_heard = False
         self._held_back: Statements = {}
 

@@ -57,7 +57,7 @@ class ProcessFleet:
         layout = AccountLayout(
             clusters=self._clusters, groups={name: [name] for name in tenants}, operators=[OPERATOR]
         )
-        self._keys = issue_keys(directory, layout)
+        self._keys = issue_keys(directory, layout.accounts)
         self._replicas = servers
         self.server = NatsServer(directory / "nats", config=self._keys.config)
         """The one nats-server; never started where there are several."""

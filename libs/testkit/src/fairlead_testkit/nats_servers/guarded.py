@@ -1,9 +1,8 @@
 """A real nats-server with the accounts and grants that Fairlead is shipped with, and a key for each of its users."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -19,14 +18,6 @@ ROOT = "root"
 FREE = "free"
 """`free.<account>`: a user of a tenant's account who may do everything in it, which no deployment has either."""
 _EVERYTHING = Grants(publish=[">"], subscribe=[">"])
-
-
-class ServerAccounts(Protocol):
-    """The accounts that a server gets: a layout's, or others."""
-
-    @property
-    def accounts(self) -> list[Account]:
-        """The accounts, the services' first."""
 
 
 class IssuedKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +48,9 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings(ROOT)
 
 
-def issue_keys(directory: Path, layout: ServerAccounts, *, operator_mode: bool = False) -> IssuedKeys:
-    """Makes new keys, with their files in this directory."""
-    services, *tenants = layout.accounts
+def issue_keys(directory: Path, accounts: Sequence[Account], *, operator_mode: bool = False) -> IssuedKeys:
+    """Makes new keys for the users of accounts, the services' first, with their files in this directory."""
+    services, *tenants = accounts
     accounts = [_with_user(services, ROOT), *(_with_user(one, f"{FREE}.{one.name}") for one in tenants)]
     seeds: dict[str, Path] = {}
     for user in [user for account in accounts for user in account.users]:
@@ -86,19 +77,19 @@ def _signed(directory: Path, accounts: list[Account], seeds: dict[str, Path]) ->
     return IssuedKeys(config=config, seeds=seeds, creds=creds)
 
 
-def guarded(directory: Path, layout: ServerAccounts, *, operator_mode: bool = False) -> GuardedServer:
+def guarded(directory: Path, accounts: Sequence[Account], *, operator_mode: bool = False) -> GuardedServer:
     """The server, not started yet."""
-    keys = issue_keys(directory, layout, operator_mode=operator_mode)
+    keys = issue_keys(directory, accounts, operator_mode=operator_mode)
     server = NatsServer(directory / "nats", config=keys.config)
     return GuardedServer(server=server, keys=keys)
 
 
 @contextmanager
 def guarded_server(
-    directory: Path, layout: ServerAccounts, *, operator_mode: bool = False
+    directory: Path, accounts: Sequence[Account], *, operator_mode: bool = False
 ) -> Iterator[GuardedServer]:
     """The server, started for the time of the block."""
-    made = guarded(directory, layout, operator_mode=operator_mode)
+    made = guarded(directory, accounts, operator_mode=operator_mode)
     with made.server:
         yield made
 
