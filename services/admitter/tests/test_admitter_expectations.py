@@ -1,5 +1,7 @@
 """The trail of writes: what is overlaid, what is drift, what is a fight."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -154,6 +156,42 @@ def test_a_fight_that_was_ended_is_over_until_there_were_as_many_rounds_again() 
     assert not expectations.leaves_alone(seen(0, 99))
     assert fight(expectations, 1.0) == [LevelVerdict.DRIFT] * FIGHT_ROUNDS + [LevelVerdict.FIGHT]
     assert expectations.fought == {"team-a/x"}
+
+
+def test_a_fight_is_over_where_our_own_level_stands_and_nobody_changes_it_any_more() -> None:
+    """The other writer's last changes came so fast that our write to the first of them landed behind them all."""
+    expectations = Expectations()
+    write(expectations, seen(0, 1), 7, 2)
+    expectations.see(seen(7, 2), seen(0, 1), 0.0)
+    expectations.see(seen(-1, 3), seen(7, 2), 0.0)
+    expectations.send("team-a/x", 9)
+    theirs = [seen(-level, level + 2) for level in range(1, FIGHT_ROUNDS + 2)]
+    for before, after in pairwise(theirs):
+        expectations.see(after, before, 1.0)
+    assert expectations.fought == {"team-a/x"}
+    expectations.end_given_up({"team-a/x": theirs[-1]}.get, FIGHT_SECONDS + 2.0)
+    assert expectations.fought == {"team-a/x"}, "their level stands"
+    ours = seen(9, theirs[-1].rev + 1)
+    expectations.land(theirs[-1], 9, WriteConfirmation(mark="", rev=ours.rev), 1.0)
+    assert expectations.see(ours, theirs[-1], 1.0) is LevelVerdict.EXPECTED
+    expectations.end_given_up({"team-a/x": ours}.get, FIGHT_SECONDS)
+    assert expectations.fought == {"team-a/x"}, "for too short a time"
+    by_another = msgspec.structs.replace(ours, levelled_by="kubectl")
+    expectations.end_given_up({"team-a/x": by_another}.get, FIGHT_SECONDS + 2.0)
+    assert expectations.fought == {"team-a/x"}, "another wrote the same"
+    expectations.end_given_up({"team-a/x": ours}.get, FIGHT_SECONDS + 2.0)
+    assert not expectations.fought
+
+
+def test_a_fight_over_a_priority_is_over_where_the_boost_that_stands_beside_it_is_ours() -> None:
+    expectations = Expectations()
+    fight(expectations, 1.0)
+    above_its_class = msgspec.structs.replace(seen(10**6, 99), levelled_by=LEVEL_WRITER)
+    expectations.see(above_its_class, seen(0, 98), 10.0)
+    expectations.end_given_up({"team-a/x": above_its_class}.get, FIGHT_SECONDS + 10.0)
+    assert expectations.fought == {"team-a/x"}
+    expectations.end_given_up({"team-a/x": above_its_class}.get, FIGHT_SECONDS + 11.0)
+    assert not expectations.fought
 
 
 def test_rare_drift_is_repaired_for_ever() -> None:

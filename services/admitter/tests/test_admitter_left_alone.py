@@ -76,3 +76,22 @@ async def test_a_fight_is_told_by_the_lease_and_any_word_of_an_operator_on_the_p
             await eventually(told, what="the lease says who is left alone")
             assert sample(admitter, "left_alone") == 1
         await eventually(lambda: cluster.levels() == {}, on=cluster.changed, what="no level is left")
+
+
+@pytest.mark.deep
+@pytest.mark.integration
+@pytest.mark.timeout(180)
+async def test_a_fight_ends_by_itself_where_the_admitters_own_level_stands_for_a_minute(
+    cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    wanted = uids[::-1]
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, wanted)
+        await cluster.contest(wanted, FIGHT_ROUNDS)
+        await eventually(lambda: cluster.order() == wanted, on=cluster.changed, what="it is put right")
+        ours = cluster.jobs[wanted[0]].level
+        await cluster.contest(wanted, 1)
+        await eventually(lambda: sample(admitter, "left_alone") == 1, what="it is left alone")
+        await cluster.state(cluster.jobs[wanted[0]], level=ours)
+        await eventually(lambda: sample(admitter, "left_alone") == 0, 90, what="the fight is over")

@@ -211,6 +211,7 @@ class Reconciler:
             elif change.before is not None:
                 self._expectations.forget(change.before.uid)
         self._expectations.doubt(seen.at)
+        self._expectations.end_given_up(self._watch.facts.job, seen.at)
         self._planner.note(seen, pools)
         contested = self._pool_of_each(self._expectations.contested(seen.at), pools)
         self._record.left_alone.note(self._fought_over(pools), contested.values())

@@ -3,7 +3,9 @@
 The state that shows a level comes later than the reply that confirms it. Until it does, the written level counts:
 nothing is written twice. A level that changes without a write of ours is *drift*, and the next pass repairs it. The
 same job overwritten again and again is a *fight* with another writer: ended with an alarm, not fought. The job is left
-alone until it waits no more, another replica leads, or an operator says a word on its pool.
+alone until it waits no more, another replica leads, an operator says a word on its pool, or what stands is our own level,
+and the other has written nothing since: that of a write which was on its way when the fight ended, or a boost of ours beside
+a priority of theirs.
 
 How a write is found again in the state depends on the frontend. Where its reply names the revision that the state
 will show, that revision tells. Where it can't (an API server counts by itself, and the state's revisions are the
@@ -21,6 +23,7 @@ import msgspec
 
 from fairlead_admitter.observe.foreign_levels import ForeignLevels
 from fairlead_admitter.observe.job_backoff import JobBackoff
+from fairlead_contracts.frontend.marks import LEVEL_WRITER
 from fairlead_contracts.messages.state import JobState, Phase
 
 FIGHT_ROUNDS = 3
@@ -105,6 +108,11 @@ class _Trail:
         elif before is None or before.level == job.level:
             return True
         return self._recognises(job.level)
+
+    def stands(self, job: JobState, now: float) -> bool:
+        """Whether we wrote the job's level last, and nobody has changed it for `FIGHT_SECONDS`."""
+        ours = job.levelled_by == LEVEL_WRITER if job.levelled_by else job.level == self.last
+        return ours and now - self.drifts[-1] > FIGHT_SECONDS
 
     def _recognises(self, level: int) -> bool:
         """Whether the level is one of ours that only now comes to light."""
@@ -264,6 +272,11 @@ class Expectations:
             self._fought.discard(uid)
             self._trails[uid].fought = False
             self._trails[uid].drifts.clear()
+
+    def end_given_up(self, job_of: Callable[[str], JobState | None], now: float) -> None:
+        """Ends the fights that the other writer gave up: what stands has been our own level for `FIGHT_SECONDS`."""
+        jobs = [job for job in map(job_of, self._fought) if job is not None]
+        self.end_fights([job.uid for job in jobs if self._trails[job.uid].stands(job, now)])
 
     def forget(self, uid: str) -> None:
         """Forgets a job that is not queued any more."""
