@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from fairlead_checker.check_entries import Entry
-from fairlead_checker.checker import Checker, CheckerRules
+from fairlead_checker.checker import Checker
 from fairlead_checker.facts import Checked, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.instruments import CheckerInstruments, CheckTraces
+from fairlead_checker.settings import CheckerSettings
 from fairlead_checker.steps import RESET
-from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.base.instants import SECOND, Micros, to_datetime, to_seconds
 from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.objects import instant
@@ -21,7 +22,6 @@ from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_kube.kinds.workloads import AdmissionCheck, Workload
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.observed import ready_node
-from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime.metrics import Metrics
 from fairlead_runtime.spans import Spans
 from fairlead_testkit.kubelab import KubeObject
@@ -62,9 +62,7 @@ class CheckedCluster:
         self.checker = Checker(
             self,
             self,
-            CheckerRules(
-                strategy=CardStrategy.BINPACK, hold=HOLD, retry_seconds=15, retry_longest_seconds=300
-            ),
+            CheckerSettings(hold_seconds=to_seconds(HOLD)),
             CheckerInstruments(Metrics("checker")),
             traces=CheckTraces(self.spans, "here"),
             why_not=lambda: None if self.leads else "it does not lead",

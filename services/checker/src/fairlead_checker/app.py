@@ -5,14 +5,12 @@ import asyncio
 from fairlead_bus import ConnectionSettings, connect
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_checker.check_writer import CheckWriter
-from fairlead_checker.checker import Checker, CheckerRules
+from fairlead_checker.checker import Checker
 from fairlead_checker.instruments import CheckerInstruments, CheckTraces
 from fairlead_checker.settings import CheckerSettings
 from fairlead_checker.sources import CheckSources
-from fairlead_contracts.base.instants import from_seconds
 from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.settings import KubeSettings
-from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_runtime.metrics import MetricsObserver
@@ -42,12 +40,7 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
         checker = Checker(
             sources,
             CheckWriter(client, observer, traces, dry_run=settings.dry_run),
-            CheckerRules(
-                strategy=CardStrategy(settings.strategy),
-                hold=from_seconds(settings.hold_seconds),
-                retry_seconds=settings.retry_seconds,
-                retry_longest_seconds=settings.retry_longest_seconds,
-            ),
+            settings,
             instruments,
             traces=traces,
             why_not=lambda: "it does not lead" if leadership.epoch is None else why_not(),

@@ -29,16 +29,11 @@ def ready(
     return [entry | more for entry in _entries(workload, ours, "Ready", why, now)]
 
 
-def retry(workload: Checked, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
-    """The entries by which Kueue takes a Workload's quota back."""
-    return _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)
-
-
-def stay_out(
-    workload: Checked, ours: Collection[str], why: str, seconds: int, now: Micros
+def retry(
+    workload: Checked, ours: Collection[str], why: str, now: Micros, *, seconds: int | None = None
 ) -> Sequence[Entry]:
-    """The entries that keep a Workload out of its queue for `seconds`."""
-    more = {"requeueAfterSeconds": seconds}
+    """The entries by which Kueue takes a Workload's quota back, or keeps it out of its queue for `seconds`."""
+    more = {} if seconds is None else {"requeueAfterSeconds": seconds}
     return [entry | more for entry in _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)]
 
 

@@ -12,8 +12,9 @@ from fairlead_checker.facts import Checked
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.instruments import CheckerInstruments, CheckTraces
 from fairlead_checker.node_snapshot import NodeSnapshot, StartAnswer
+from fairlead_checker.settings import CheckerSettings
 from fairlead_checker.steps import CheckStep, our_checks, step_of
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_kube.kinds.objects import instant
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_kube.kinds.workloads import AdmissionCheck, CheckState
@@ -27,15 +28,6 @@ _TRIED = 64
 time."""
 _TICK_SECONDS = 1.0
 _IDLE_SECONDS = 30.0
-
-
-class CheckerRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules by which a checker answers: its settings, as far as the loop goes by them."""
-
-    strategy: CardStrategy
-    hold: Micros
-    retry_seconds: int
-    retry_longest_seconds: int
 
 
 class CheckerFacts(Protocol):
@@ -127,7 +119,7 @@ class Checker:
     Args:
         facts: the facts of the cluster.
         writer: the writer of answers.
-        rules: the rules by which it answers.
+        settings: the rules by which it answers.
         instruments: counts.
         traces: hears of takeovers.
         why_not: gives the reason for which it may not answer now, or None: it does not lead, or knows too little.
@@ -139,7 +131,7 @@ class Checker:
         self,
         facts: CheckerFacts,
         writer: Writer,
-        rules: CheckerRules,
+        settings: CheckerSettings,
         instruments: CheckerInstruments,
         *,
         traces: CheckTraces,
@@ -149,7 +141,7 @@ class Checker:
     ) -> None:
         self._facts = facts
         self._writer = writer
-        self._rules = rules
+        self._settings = settings
         self._instruments = instruments
         self._traces = traces
         self._why_not = why_not
@@ -270,7 +262,7 @@ class Checker:
                 if release
                 else max((instant(check.last_transition_time) for check in self._ours(one)), default=0)
             )
-            if since + self._rules.hold <= now:
+            if since + from_seconds(self._settings.hold_seconds) <= now:
                 continue
             seen = self._seen.setdefault(one.uid, {})
             for name, count in self._facts.free_capacity.bound(one).items():
@@ -285,7 +277,8 @@ class Checker:
         return our_checks(workload, self._facts.checks)
 
     def _snapshot(self, held: Mapping[str, Mapping[str, int]], there: Mapping[str, Checked]) -> NodeSnapshot:
-        snapshot = NodeSnapshot(self._facts.free_capacity.nodes(), self._facts.flavors, self._rules.strategy)
+        strategy = CardStrategy(self._settings.strategy)
+        snapshot = NodeSnapshot(self._facts.free_capacity.nodes(), self._facts.flavors, strategy)
         for uid, missing in held.items():
             snapshot.reserve_missing(there[uid], missing)
         return snapshot
@@ -318,9 +311,10 @@ class Checker:
     def _put_off(self, one: Checked, now: Micros) -> CheckWrite:
         times = max((check.retry_count or 1 for check in self._ours(one)), default=1)
         # A time that is doubled more often than that is the longest anyway.
-        seconds = min(self._rules.retry_seconds * 2 ** min(times - 1, 16), self._rules.retry_longest_seconds)
-        why = self._why(one)
-        return CheckWrite(one, check_entries.stay_out(one, self._facts.checks, why, seconds, now))
+        longest = self._settings.retry_longest_seconds
+        seconds = min(self._settings.retry_seconds * 2 ** min(times - 1, 16), longest)
+        ours, why = self._facts.checks, self._why(one)
+        return CheckWrite(one, check_entries.retry(one, ours, why, now, seconds=seconds))
 
     def _why(self, one: Checked) -> str:
         sent = self._sent.get(one.uid)

@@ -4,7 +4,7 @@ A pod counts from the moment that it is bound to a node until it is over, whoeve
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import chain
 
 from fairlead_checker.facts import Checked, PodUse
@@ -69,18 +69,15 @@ class FreeCapacity:
 
     def bound(self, workload: Checked) -> Mapping[str, int]:
         """The number of the Workload's pods that are on nodes, by pod set."""
-        return dict(self._bound(workload))
-
-    def _bound(self, workload: Checked) -> Iterator[tuple[str, int]]:
         only = len(workload.pod_sets) == 1
+        found: dict[str, int] = {}
         for one in workload.pod_sets:
             # A Workload of one pod set may have pods that do not say which they are of.
             sets = (one.pods.name, "") if only else (one.pods.name,)
-            yield (
-                one.pods.name,
-                sum(self._of_name[workload.namespace, workload.name, name] for name in sets)
-                + sum(self._of_owner[workload.owner, name] for name in sets if workload.owner),
-            )
+            named = sum(self._of_name[workload.namespace, workload.name, name] for name in sets)
+            owned = sum(self._of_owner[workload.owner, name] for name in sets if workload.owner)
+            found[one.pods.name] = named + owned
+        return found
 
 
 def _add[K](counts: Counter[K], key: K, by: int) -> None:

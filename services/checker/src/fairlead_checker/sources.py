@@ -7,7 +7,7 @@ those come that are on a node and not over, and of these only what they take is 
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any
 
 from fairlead_checker.facts import Checked, PodUse, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
@@ -26,16 +26,6 @@ from fairlead_policy.fit.shapes import FitNode
 
 ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that take something of a node."""
-
-
-class RunningMirror(Protocol):
-    """A mirror of one kind of objects, whichever it is."""
-
-    complete: bool
-    following: bool
-
-    async def run(self) -> None:
-        """Mirrors until cancelled."""
 
 
 class CheckSources:
@@ -74,7 +64,7 @@ class CheckSources:
         self._workloads = Reflector[Workload, Checked](
             client, WORKLOADS, project=checked, wake=wake, observer=observer
         )
-        self._all: dict[str, RunningMirror] = {
+        self._all: dict[str, Reflector[Any, Any]] = {
             "admissionchecks": self._checks,
             "resourceflavors": self._flavors,
             "nodes": self._nodes,
