@@ -15,11 +15,12 @@ from fairlead_kube.settings import KubeSettings
 from fairlead_slurm_bridge.gate.attempts import LABEL_RESTARTS, Attempt
 from fairlead_slurm_bridge.gate.kube_facts import ANNOTATION_HANDED_ON, JobPod
 from fairlead_slurm_bridge.pods.following import PodFollower, Word
-from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
+from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.requests import MARK
 from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.kubelab import KubeObject
@@ -111,8 +112,8 @@ def runs(store: SubmissionStore, wall: ManualClock) -> Runs:
 @pytest.fixture
 async def life(slurmctld: OneJobSlurmctld, client: KubeClient, mirror: KubeMirror, runs: Runs) -> PodLife:
     rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
-    times = Times(ready=5, gone=5, silence=30)
-    return PodLife(slurmctld, client, mirror, rules, runs, partition="pods", times=times)
+    settings = SlurmBridgeSettings(pods_ready_seconds=5, pods_gone_seconds=5)
+    return PodLife(slurmctld, client, mirror, rules, runs, partition="pods", settings=settings)
 
 
 @pytest.fixture

@@ -113,7 +113,13 @@ def _bridge(
     commands = CommandController(conf, seconds=settings.command_seconds, token=token)
     controller = _controller(settings, commands, token)
     observer = Observer(controller)
-    view = _view(settings, store)
+    view = StatedView(
+        settings.cluster,
+        naming=Naming.of(settings.gres_gpu),
+        qos_classes=settings.qos_classes,
+        array_window=settings.array_window,
+        first_seen=FirstSeen(store.first_seen()),
+    )
     checks = _checks(settings, commands)
     creator = _creator(settings, controller, view, store, checks)
     polls = settings.poll_seconds
@@ -144,16 +150,6 @@ def _controller(
         raise BridgeError("slurmrestd: over TCP it takes a token, so slurm_token has to say where that is")
     client = RestClient(settings.slurmrestd, token=token, seconds=settings.command_seconds)
     return RestController(client, commands)
-
-
-def _view(settings: SlurmBridgeSettings, store: SubmissionStore) -> StatedView:
-    return StatedView(
-        settings.cluster,
-        naming=Naming.of(settings.gres_gpu),
-        qos_classes=settings.qos_classes,
-        array_window=settings.array_window,
-        first_seen=FirstSeen(store.first_seen()),
-    )
 
 
 def _creator(

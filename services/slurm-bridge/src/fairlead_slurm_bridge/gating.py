@@ -25,7 +25,7 @@ from fairlead_slurm_bridge.hooks.tls import TlsEndpoint, endpoint, server_contex
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.pods.following import PodFollower
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
-from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
+from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.programs import ProgramEndRecorder
@@ -65,11 +65,6 @@ class Gate:
         conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
         self._partition = PodPartition(conf, partition, seconds=settings.command_seconds)
         self._mirror = KubeMirror(client, settings.cluster, settings.pods_node_labels, observer=observer)
-        times = Times(
-            ready=settings.pods_ready_seconds,
-            gone=settings.pods_gone_seconds,
-            silence=settings.pods_silence_seconds,
-        )
         runs = Runs(store, time.time)
         self._life = PodLife(
             self._partition,
@@ -78,7 +73,7 @@ class Gate:
             pod_rules(settings),
             runs,
             partition=partition,
-            times=times,
+            settings=settings,
         )
         self._end_recorder = ProgramEndRecorder(self._mirror, runs)
         self._follower = PodFollower(client, self._mirror, self._life)

@@ -92,7 +92,10 @@ CONTAINER = "job"
 
 def pod_facts(pod: Pod, cluster: str) -> PodFacts | None:
     """The facts kept of a pod; None for a pod that concerns nobody here."""
-    use = None if pod.status.phase in _OVER or not pod.spec.node_name else _use(pod)
+    use = None
+    if pod.status.phase not in _OVER and pod.spec.node_name:
+        held = held_cards(pod.metadata.annotations or {})
+        use = PodDemand(node=pod.spec.node_name, demand=bound_demand(pod.spec), held=held)
     job = _job(pod, cluster)
     if use is None and job is None:
         return None
@@ -105,14 +108,6 @@ def _ask(pod: Pod) -> ObservedPods | None:
         return pod_ask(pod)
     except FieldError:
         return None
-
-
-def _use(pod: Pod) -> PodDemand:
-    return PodDemand(
-        node=pod.spec.node_name,
-        demand=bound_demand(pod.spec),
-        held=held_cards(pod.metadata.annotations or {}),
-    )
 
 
 def _job(pod: Pod, cluster: str) -> JobPod | None:

@@ -7,8 +7,6 @@ killed at any moment, and so is this process. What it remembers by itself is onl
 is what they know together of attempts that begin.
 """
 
-import msgspec
-
 from fairlead_kube.client import KubeClient
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.ending import PodEnding
@@ -20,17 +18,7 @@ from fairlead_slurm_bridge.pods.programs import JobProcesses, WaitingPrograms
 from fairlead_slurm_bridge.pods.prologs import Prologs
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
-
-
-class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """Longest times of a pod's life, in seconds."""
-
-    ready: float
-    """Longest time from a pod's making until it is ready."""
-    gone: float
-    """Longest time from the order to end a pod until it is really gone."""
-    silence: float
-    """Longest silence of Kubernetes."""
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 
 class PodLife:
@@ -43,7 +31,7 @@ class PodLife:
         rules: rules of the site.
         runs: remembers how programs ended.
         partition: the partition whose jobs run as pods.
-        times: longest times of a pod's life.
+        settings: settings of the bridge, the longest times of a pod's life among them.
     """
 
     def __init__(
@@ -55,14 +43,16 @@ class PodLife:
         runs: Runs,
         *,
         partition: str,
-        times: Times,
+        settings: SlurmBridgeSettings,
     ) -> None:
         self.runs = runs
         self.processes = JobProcesses()
         self.starting = StartingAttempts()
         self.forgotten_starts = ForgottenStarts(jobs, client, mirror, self.processes, runs)
         self.programs = WaitingPrograms(client, mirror, runs)
-        self.ending = PodEnding(jobs, client, mirror, rules, self.starting, gone_seconds=times.gone)
+        self.ending = PodEnding(
+            jobs, client, mirror, rules, self.starting, gone_seconds=settings.pods_gone_seconds
+        )
         maker = PodMaker(
             jobs,
             client,
@@ -81,8 +71,8 @@ class PodLife:
             maker=maker,
             ending=self.ending,
             partition=partition,
-            ready_seconds=times.ready,
-            silence_seconds=times.silence,
+            ready_seconds=settings.pods_ready_seconds,
+            silence_seconds=settings.pods_silence_seconds,
         )
 
     def stands_for(self, attempt: Attempt) -> bool:

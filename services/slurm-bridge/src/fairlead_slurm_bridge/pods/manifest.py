@@ -131,10 +131,8 @@ def on_node(manifest: Manifest, node: str) -> Manifest:
 def digest_of(job: PodJob, payload: Payload) -> str:
     """Digest of all that a job's pods are made from, alike for its attempts.
 
-    A job's identity is this with its number and its submit time: after a loss of its state Slurm counts from
-    the beginning again.
-
-    The number alone is none: Slurm may count from the beginning again.
+    A job's identity is this with its number and its submit time. The number alone is none: after a loss of its state
+    Slurm counts from the beginning again.
     """
     same = msgspec.structs.replace(job, attempt=Attempt(job.attempt.job, 0), submitted=0)
     return hashlib.sha256(msgspec.json.encode((same, payload))).hexdigest()[:32]

@@ -36,11 +36,9 @@ class ChangeSignal:
     async def wait(self, seconds: float) -> None:
         """Return when something has changed, or the time is over."""
         changed = self._next
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0)):
                 await changed.wait()
-        except TimeoutError:
-            return
 
 
 class KubeMirror:

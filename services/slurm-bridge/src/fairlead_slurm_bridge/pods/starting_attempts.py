@@ -5,7 +5,7 @@ Nothing of it outlives the process. A prolog that is killed is asked again, and 
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from weakref import WeakValueDictionary
 
 import structlog
@@ -25,7 +25,8 @@ class StartingAttempts:
     def __init__(self) -> None:
         self.making: set[Key] = set()
         """Keys of pods that are being made."""
-        self._short: dict[int, ObservedPods | None] = {}
+        self.short: dict[int, ObservedPods | None] = {}
+        """Asks of the jobs that were sent back, by number; None for a job that needs no new pod."""
         self.refusals: dict[Attempt, str] = {}
         """Reason for which an attempt never gets a pod, by attempt; its process tells the user."""
         self._asked: dict[Attempt, bool] = {}
@@ -33,18 +34,13 @@ class StartingAttempts:
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-    @property
-    def short(self) -> Mapping[int, ObservedPods | None]:
-        """Asks of the jobs that were sent back, by number; None for a job that needs no new pod."""
-        return self._short
-
     def send_back(self, job: int, ask: ObservedPods | None) -> None:
         """Note that the job goes back into the queue until there is room for its ask; None: until it may start again."""
-        self._short[job] = ask
+        self.short[job] = ask
 
     def settle(self, job: int) -> None:
         """Note that the job is not short of room any more."""
-        self._short.pop(job, None)
+        self.short.pop(job, None)
 
     def turn(self, job: int) -> asyncio.Lock:
         """The lock of a job, for which one thing at a time is done."""
