@@ -2,17 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from fairlead_contracts.messages.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted
+from fairlead_contracts.messages.events import Event
 from fairlead_contracts.messages.state import Phase
 from fairlead_runtime.metrics import Metrics
 from fairlead_watcher.cluster_view import ClusterView
-
-_WORDS: Mapping[type[Event], str] = {
-    JobQueued: "queued",
-    JobStarted: "started",
-    JobEvicted: "evicted",
-    JobEnded: "ended",
-}
 
 
 class WatcherInstruments:
@@ -51,7 +44,7 @@ class WatcherInstruments:
 
     def told(self, event: Event) -> None:
         """Counts an event of a job."""
-        self._events.labels(_WORDS[type(event)]).inc()
+        self._events.labels(type(event).__name__.removeprefix("Job").lower()).inc()
 
     def settled(self, view: ClusterView, changes: int) -> None:
         """Counts changed statements."""

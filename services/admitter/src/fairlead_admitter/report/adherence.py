@@ -10,8 +10,6 @@ import enum
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
-import prometheus_client
-
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.planner import DecisionInputs
 from fairlead_admitter.decide.waking import batch_seconds
@@ -59,32 +57,32 @@ class AdherenceRecord:
     """The metrics. Labels are pools and resources."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self.judged: prometheus_client.Counter = metrics.counter(
+        self.judged = metrics.counter(
             "admissions_judged",
             "Admissions of which it is known whether they followed the order.",
             labels=["pool"],
         )
-        self.missed: prometheus_client.Counter = metrics.counter(
+        self.missed = metrics.counter(
             "admissions_out_of_order",
             "Admissions that took room which a waiting job before them in the order should have had.",
             labels=["pool"],
         )
-        self.barged: prometheus_client.Counter = metrics.counter(
+        self.barged = metrics.counter(
             "newcomers_out_of_order",
             "Admissions of jobs that came just before, in room which a waiting job would have taken.",
             labels=["pool"],
         )
-        self.unjudged: prometheus_client.Counter = metrics.counter(
+        self.unjudged = metrics.counter(
             "admissions_unjudged",
             "Admissions of jobs that came just before, around a takeover, while the pool had no order, or while not everything was known.",
             labels=["pool", "why"],
         )
-        self.idle: prometheus_client.Counter = metrics.counter(
+        self.idle = metrics.counter(
             "idle_resource_seconds",
             "Resources that stood free while a job waited that would have fitted: cards, cores or bytes, times seconds.",
             labels=["pool", "resource"],
         )
-        self.hindered: prometheus_client.Gauge = metrics.gauge(
+        self.hindered = metrics.gauge(
             "jobs_hindered",
             "Waiting jobs that fit by quota and that something else holds back; they count for nothing here.",
             labels=["pool"],

@@ -167,7 +167,9 @@ class EventRecorder:
             return
         self._judged_at, self._judge_again = facts.changes, self._clock() + JUDGE_AGAIN_SECONDS
         judged: dict[str, _Judged] = {}
-        for number, job in enumerate(self._live_jobs()):
+        lately = self._wall() - from_seconds(RAN_LATELY_SECONDS)
+        ran = (job for job in facts.running_jobs() if job.started is not None and job.started > lately)
+        for number, job in enumerate([*facts.queued_jobs(), *ran]):
             known = self._judged.get(job.uid)
             if known is None or known[0] is not job:
                 known = (job, objections_to(job, facts, rulebook, self._sink.reason_of))
@@ -176,11 +178,6 @@ class EventRecorder:
                 await asyncio.sleep(0)
         self._judged = judged
         self._objections = [(uid, objection) for uid, (_, found) in judged.items() for objection in found]
-
-    def _live_jobs(self) -> list[JobState]:
-        lately = self._wall() - from_seconds(RAN_LATELY_SECONDS)
-        ran = (job for job in self._facts.running_jobs() if job.started is not None and job.started > lately)
-        return [*self._facts.queued_jobs(), *ran]
 
     def _objections_due(self, now: float) -> list[_JobObjection]:
         steered = self._steered()

@@ -5,7 +5,6 @@ from functools import cache
 from typing import get_args
 
 import structlog
-from prometheus_client import Counter, Gauge, Histogram
 
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.decision_gate import DecisionVerdict, Unsettled
@@ -30,55 +29,55 @@ class AdmitterRecord:
     def __init__(self, metrics: Metrics, cluster: str, traces: JobTraces) -> None:
         self._traces = traces
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
-        self.leading: Gauge = metrics.gauge("leading", "1 while this replica leads for its cluster.")
-        self._written: Counter = metrics.counter("levels_written", "Levels written.", labels=["pool", "kind"])
-        self._kept: Gauge = metrics.gauge(
+        self.leading = metrics.gauge("leading", "1 while this replica leads for its cluster.")
+        self._written = metrics.counter("levels_written", "Levels written.", labels=["pool", "kind"])
+        self._kept = metrics.gauge(
             "levels_kept",
             "Jobs of the window whose standing level could stay, at the last plan.",
             labels=["pool"],
         )
-        self._window: Gauge = metrics.gauge(
+        self._window = metrics.gauge(
             "window", "Jobs among the heads that carry levels, at the last plan.", labels=["pool"]
         )
         self.withheld_levels = WithheldLevels(metrics, cluster)
-        self._drift: Counter = metrics.counter("drift_seen", "Levels of ours that another writer changed.")
-        self._repaired: Counter = metrics.counter("drift_repaired", "Levels written again after a drift.")
-        self._fights: Counter = metrics.counter(
+        self._drift = metrics.counter("drift_seen", "Levels of ours that another writer changed.")
+        self._repaired = metrics.counter("drift_repaired", "Levels written again after a drift.")
+        self._fights = metrics.counter(
             "fights", "Jobs that another writer relabelled so often that they are left alone."
         )
         self.left_alone = LeftAloneRecord(metrics)
-        self.resting: Gauge = metrics.gauge(
+        self.resting = metrics.gauge(
             "resting", "Queued jobs that rest after a failed write while others went well; tried again later."
         )
-        self._failed: Counter = metrics.counter("writes_failed", "Level writes without a confirmation.")
-        self._gone: Counter = metrics.counter("writes_too_late", "Level writes to jobs that waited no more.")
-        self._unsettled: Gauge = metrics.gauge(
+        self._failed = metrics.counter("writes_failed", "Level writes without a confirmation.")
+        self._gone = metrics.counter("writes_too_late", "Level writes to jobs that waited no more.")
+        self._unsettled = metrics.gauge(
             "pool_unsettled", "1 while the pool lacks an order that may be followed.", labels=["pool"]
         )
-        self._stale: Gauge = metrics.gauge(
+        self._stale = metrics.gauge(
             "pool_stale",
             "1 while the pool has been unsettled for longer than stale_after_seconds.",
             labels=["pool"],
         )
-        self._decisions: Counter = metrics.counter(
+        self._decisions = metrics.counter(
             "decisions", "Decisions read, by what became of them.", labels=["verdict"]
         )
-        self._admissions: Counter = metrics.counter("admissions", "Jobs seen to be started by the frontend.")
+        self._admissions = metrics.counter("admissions", "Jobs seen to be started by the frontend.")
         self._prepare_intake(metrics)
         self._prepare_times(metrics)
 
     def _prepare_times(self, metrics: Metrics) -> None:
-        self._latency: Histogram = metrics.histogram(
+        self._latency = metrics.histogram(
             "event_to_level",
             "Time from the newest state change that a decision knew, as seen here, to the level written.",
         )
-        self._waits: Histogram = metrics.histogram(
+        self._waits = metrics.histogram(
             "wait",
             "Time from the submission of a job to its start.",
             labels=["pool", "class"],
             buckets=_WAIT_BUCKETS,
         )
-        self.pass_time: Histogram = metrics.histogram(
+        self.pass_time = metrics.histogram(
             "pass", "Time of one plan of one pool: merging, taking the window, planning.", labels=["pool"]
         )
 
@@ -86,10 +85,10 @@ class AdmitterRecord:
         submissions = metrics.counter("submissions", "Submissions handled, by outcome.", labels=["outcome"])
         # Of each submission: to find a labelled counter costs more than to count with it.
         self._submission = cache(submissions.labels)
-        self._refused: Counter = metrics.counter(
+        self._refused = metrics.counter(
             "submissions_refused", "Submissions refused, by reason.", labels=["reason"]
         )
-        self._creations_failed: Counter = metrics.counter(
+        self._creations_failed = metrics.counter(
             "creations_failed", "Attempts to make a job of a submission that failed and are made again."
         )
         answers = metrics.counter("answers", "Answers published, by kind.", labels=["kind"])

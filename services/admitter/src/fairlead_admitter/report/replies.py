@@ -68,19 +68,17 @@ class Stage(enum.IntEnum):
     ENDED = 4
 
 
+_STAGES: dict[type, Stage] = {
+    Accepted: Stage.ACCEPTED,
+    Started: Stage.STARTED,
+    Cancelling: Stage.CANCELLING,
+    Ended: Stage.ENDED,
+}
+
+
 def stage_of(answer: AnyAnswer | None) -> Stage:
     """The stage that this answer tells. A refusal tells nothing of the job that exists under the id."""
-    match answer:
-        case Accepted():
-            return Stage.ACCEPTED
-        case Started():
-            return Stage.STARTED
-        case Cancelling():
-            return Stage.CANCELLING
-        case Ended():
-            return Stage.ENDED
-        case _:
-            return Stage.NOTHING
+    return _STAGES.get(type(answer), Stage.NOTHING)
 
 
 class _Turns(msgspec.Struct):

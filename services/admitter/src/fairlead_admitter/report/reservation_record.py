@@ -6,7 +6,6 @@ from itertools import islice
 
 import msgspec
 import structlog
-from prometheus_client import Counter, Gauge
 
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import Reserving
@@ -63,26 +62,26 @@ class ReservationRecord:
 
     def __init__(self, metrics: Metrics, cluster: str) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
-        self._held_back: Gauge = metrics.gauge(
+        self._held_back = metrics.gauge(
             "reserve_held_back",
             "1 while the policy wants starts promised in the pool and they cannot be: it is steered as `advise`.",
             labels=["pool"],
         )
-        self._shadow: Gauge = metrics.gauge(
+        self._shadow = metrics.gauge(
             "promised_start_seconds",
             "Unix time by which the head of the pool starts at the latest; 0 without a promise.",
             labels=["pool"],
         )
-        self._promises: Counter = metrics.counter(
+        self._promises = metrics.counter(
             "promises", "Promises of reserve mode, by outcome.", labels=["pool", "outcome"]
         )
-        self._broken: Counter = metrics.counter(
+        self._broken = metrics.counter(
             "promises_broken", "Promises that were not kept, by cause.", labels=["pool", "cause"]
         )
-        self._passes: Counter = metrics.counter(
+        self._passes = metrics.counter(
             "passes", "Passes of reserve mode, by outcome.", labels=["pool", "outcome"]
         )
-        self._lost: Counter = metrics.counter("reserve_news_lost", "News of reserve mode that nobody took.")
+        self._lost = metrics.counter("reserve_news_lost", "News of reserve mode that nobody took.")
         self._why: dict[str, str] = {}
         self._open: dict[str, _ToldReservation] = {}
         self._paused: dict[str, _ToldReservation] = {}

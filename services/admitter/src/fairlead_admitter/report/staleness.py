@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Protocol
 
+import msgspec
+
 from fairlead_admitter.observe.decision_gate import Unsettled
 
 
@@ -23,13 +25,10 @@ class StalenessObserver(Protocol):
         """Hears that the pool is nobody's concern now."""
 
 
-class _Lack:
-    __slots__ = ("found", "said", "since")
-
-    def __init__(self, since: float, found: Unsettled) -> None:
-        self.since = since
-        self.found = found
-        self.said = False
+class _Lack(msgspec.Struct):
+    since: float
+    found: Unsettled
+    said: bool = False
 
 
 class Staleness:

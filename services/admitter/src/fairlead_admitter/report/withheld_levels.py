@@ -3,12 +3,11 @@
 Of a pool whose levels are withheld it tells the marks that are taken off and the preemptions that are seen, too.
 """
 
-from collections import Counter as Tally
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from prometheus_client import Counter, Gauge
 
 from fairlead_contracts.base.instants import Micros, Moment
 from fairlead_contracts.messages.members import LeftAlone
@@ -56,28 +55,28 @@ class WithheldLevels:
     def __init__(self, metrics: Metrics, cluster: str) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
         self._pools: dict[str, _WithheldPool] = {}
-        self._by_left_levels = Tally[str]()
-        self._withheld: Gauge = metrics.gauge(
+        self._by_left_levels = Counter[str]()
+        self._withheld = metrics.gauge(
             "pool_withheld",
             "1 while levels of the pool are withheld: paused, released, not cleared, not read, or they could preempt.",
             labels=["pool"],
         )
-        self._preemptions: Counter = metrics.counter(
+        self._preemptions = metrics.counter(
             "preemptions_seen",
             "Running jobs that the frontend stopped for others, in pools whose levels are written.",
             labels=["pool"],
         )
-        self._left: Gauge = metrics.gauge(
+        self._left = metrics.gauge(
             "levels_left",
             "Queued jobs that still carry a level although the pool's levels are withheld.",
             labels=["pool"],
         )
-        self._preemptions_by_left: Counter = metrics.counter(
+        self._preemptions_by_left = metrics.counter(
             "preemptions_by_left_levels",
             "Running jobs that the frontend stopped for others while levels stood in a pool that had turned unsafe.",
             labels=["pool"],
         )
-        self._swept: Counter = metrics.counter(
+        self._swept = metrics.counter(
             "marks_swept", "Marks taken off jobs that were not queued any more, or that were not read."
         )
 
@@ -166,7 +165,7 @@ class LeftAloneRecord:
         self._pools: Mapping[str, str] = {}
         self.contested: dict[str, int] = {}
         """Number of contested jobs, by pool, as the lease carries it."""
-        self._jobs: Gauge = metrics.gauge("left_alone", "Queued jobs that are left alone after a fight.")
+        self._jobs = metrics.gauge("left_alone", "Queued jobs that are left alone after a fight.")
 
     def note(self, pools: Mapping[str, str], contested: Iterable[str] = ()) -> None:
         """Notes who is left alone now, and the pools of those who are contested.
@@ -175,7 +174,7 @@ class LeftAloneRecord:
             pools: the pool of each job that is left alone, by uid; empty for a job in none.
             contested: the pool of each contested job.
         """
-        self.contested = dict(Tally(filter(None, contested)))
+        self.contested = dict(Counter(filter(None, contested)))
         stay = {uid: since for uid, since in self._since.items() if uid in pools}
         new = dict.fromkeys(sorted(pools.keys() - stay.keys()), self._clock())
         self._since, self._pools = stay | new, pools
