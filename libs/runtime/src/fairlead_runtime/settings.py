@@ -4,16 +4,15 @@ A service's struct extends `ServiceSettings`. The docstring under a field (or `d
 what `--help` says about it. `load_settings` in `sources` fills it; nothing else reads the environment.
 """
 
-import ast
-import inspect
 import os
 import re
 import secrets
-import textwrap
 from functools import cache
 from typing import Annotated, Literal, TypeAliasType, get_args, get_origin, get_type_hints
 
 import msgspec
+
+from fairlead_contracts.base.field_docs import field_docs
 
 PREFIX = "FAIRLEAD_"
 HIDDEN = "(hidden)"
@@ -98,7 +97,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 def describe(kind: type[msgspec.Struct]) -> tuple[Setting, ...]:
     """The fields of a settings struct, in its order."""
     hints = get_type_hints(kind, include_extras=True)
-    docs = _attribute_docs(kind)
+    docs: dict[str, str] = {}
+    for base in reversed(kind.__mro__):  # those of the class itself win
+        docs |= field_docs(base) if base not in (object, msgspec.Struct) else {}
     return tuple(
         Setting(
             name=field.name,
@@ -152,31 +153,3 @@ def _described(hint: object) -> str:
         if isinstance(mark, msgspec.Meta) and mark.description:
             return mark.description
     return ""
-
-
-def _attribute_docs(kind: type) -> dict[str, str]:
-    """The docstrings under the fields of the class and its bases; those of the class itself win."""
-    docs: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if base in (object, msgspec.Struct):
-            continue
-        try:
-            source = textwrap.dedent(inspect.getsource(base))
-        except (OSError, TypeError):
-            continue  # a frozen build without sources: --help then shows names and defaults alone
-        [definition] = ast.parse(source).body
-        if isinstance(definition, ast.ClassDef):
-            docs |= _docs_in(definition)
-    return docs
-
-
-def _docs_in(definition: ast.ClassDef) -> dict[str, str]:
-    docs: dict[str, str] = {}
-    for field, text in zip(definition.body, definition.body[1:], strict=False):
-        match field, text:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(doc))),
-            ):
-                docs[name] = " ".join(doc.split())
-    return docs

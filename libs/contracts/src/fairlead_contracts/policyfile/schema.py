@@ -5,13 +5,12 @@ reading the document tells; so a file that the schema refuses is refused, and on
 JSON Schema takes 1.0 for a whole number, and reading does not.
 """
 
-import ast
-import inspect
 import json
 from collections.abc import Mapping
 
 import msgspec
 
+from fairlead_contracts.base.field_docs import field_docs
 from fairlead_contracts.policyfile import document, validate
 from fairlead_contracts.policyfile.document import PRESETS
 
@@ -95,7 +94,7 @@ def schema_text() -> str:
     found = msgspec.convert(msgspec.json.schema(document.PolicyDocument), _Schema)
     types = msgspec.convert(found["$defs"], dict[str, _Schema])
     for name, schema in types.items():
-        _complete(name, schema, _docs_of(name))
+        _complete(name, schema, field_docs(getattr(document, name)))
     whole = {"$schema": DIALECT, "title": _TITLE, **found, "$defs": dict(sorted(types.items()))}
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
@@ -121,20 +120,3 @@ def _numbers_of(part: _Schema) -> _Schema:
         return part
     branch: _Schema = next(choice for choice in choices if choice.get("type") != "null")
     return branch
-
-
-def _docs_of(name: str) -> dict[str, str]:
-    """The docstring under each key of a part of the document: one text serves the code's reader and the schema's."""
-    tree = ast.parse(inspect.getsource(getattr(document, name)))
-    [found] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    docs: dict[str, str] = {}
-    for field, after in zip(found.body, found.body[1:], strict=False):
-        match field, after:
-            case (
-                ast.AnnAssign(target=ast.Name(id=key)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                docs[key] = " ".join(text.split())
-            case _:
-                pass
-    return docs
