@@ -214,7 +214,6 @@ def a_weighted_policy(
     )
 
 
-a_tenant = Builder(document.Tenant(name="team-a"))
 a_grant = Builder(document.Grant(tenant="team-a", classes=["urgent"], by="somebody", why="a test"))
 
 a_create = Builder(

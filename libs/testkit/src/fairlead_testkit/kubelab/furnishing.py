@@ -81,12 +81,6 @@ def answers_webhooks(api: Api) -> bool:
     return True
 
 
-def add_nodes(api: Api, nodes: Iterable[KubeObject]) -> None:
-    """Make Node objects; what they have can be told only when they are created."""
-    for node in nodes:
-        api.create(node)
-
-
 def nodes_ready(api: Api) -> bool:
     """Whether pods can be bound to every node."""
     taints = [taint["key"] for node in api.items(NODES) for taint in node["spec"].get("taints", [])]

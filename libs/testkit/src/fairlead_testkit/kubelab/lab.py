@@ -197,7 +197,7 @@ class KubeLab(Lab):
 
     def add_nodes(self, *shapes: NodeShape) -> None:
         """Add nodes; returns when pods can be bound to them."""
-        furnishing.add_nodes(self.api, (node for shape in shapes for node in shape.nodes()))
+        self._create_nodes(shapes)
         self._await_nodes()
 
     def offer_gang_fit(self) -> None:
@@ -321,7 +321,13 @@ class KubeLab(Lab):
     def _furnish(self) -> None:
         self.register_webhooks()
         self.api.apply(*furnishing.rights(self.kit))
-        furnishing.add_nodes(self.api, (node for shape in self.options.nodes for node in shape.nodes()))
+        self._create_nodes(self.options.nodes)
+
+    def _create_nodes(self, shapes: Iterable[NodeShape]) -> None:
+        """Make Node objects; what they have can be told only when they are created."""
+        for shape in shapes:
+            for node in shape.nodes():
+                self.api.create(node)
 
     def _await_apiserver(self) -> None:
         def ready() -> bool:

@@ -9,6 +9,7 @@ KUEUE = "kueue.x-k8s.io/v1beta2"
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+_CLASS_REF = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass"}
 _NEVER = {"withinClusterQueue": "Never", "reclaimWithinCohort": "Never"}
 
 
@@ -117,7 +118,7 @@ def workload(
             "active": True,
             "podSets": [{"name": "main", "count": pods, "template": {"spec": _pod(requests)}}],
             **({} if priority is None else {"priority": priority}),
-            **({} if priority_class is None else {"priorityClassRef": _class_ref(priority_class)}),
+            **({} if priority_class is None else {"priorityClassRef": _CLASS_REF | {"name": priority_class}}),
             **({} if limit is None else {"maximumExecutionTimeSeconds": limit}),
         },
     }
@@ -235,10 +236,6 @@ def _group(flavor: str, quota: Mapping[str, int | str], limits: Mapping[str, int
     bounds = {name: str(amount) for name, amount in limits.items()}
     resources = [{"name": name, "nominalQuota": str(amount), **bounds} for name, amount in quota.items()]
     return {"coveredResources": list(quota), "flavors": [{"name": flavor, "resources": resources}]}
-
-
-def _class_ref(name: str) -> KubeObject:
-    return {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": name}
 
 
 def _pod(requests: Mapping[str, int | str]) -> KubeObject:

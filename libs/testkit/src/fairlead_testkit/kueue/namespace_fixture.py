@@ -139,18 +139,17 @@ class NamespaceFixture:
 
     def admitted(self) -> dict[str, KubeObject]:
         """The Workloads that hold quota and are not over, by name."""
-        return {
-            item["metadata"]["name"]: item
-            for item in self.workloads()
-            if things.condition(item, "QuotaReserved") and not things.condition(item, "Finished")
-        }
+        return self._not_over(reserves=True)
 
     def waiting(self) -> dict[str, KubeObject]:
         """The Workloads that hold no quota and are not over, by name."""
+        return self._not_over(reserves=False)
+
+    def _not_over(self, *, reserves: bool) -> dict[str, KubeObject]:
         return {
             item["metadata"]["name"]: item
             for item in self.workloads()
-            if not things.condition(item, "QuotaReserved") and not things.condition(item, "Finished")
+            if things.condition(item, "QuotaReserved") is reserves and not things.condition(item, "Finished")
         }
 
     def kueue_order(self) -> list[str]:

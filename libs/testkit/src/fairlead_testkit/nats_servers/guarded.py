@@ -77,21 +77,14 @@ def _signed(directory: Path, accounts: list[Account], seeds: dict[str, Path]) ->
     return IssuedKeys(config=config, seeds=seeds, creds=creds)
 
 
-def guarded(directory: Path, accounts: Sequence[Account], *, operator_mode: bool = False) -> GuardedServer:
-    """The server, not started yet."""
-    keys = issue_keys(directory, accounts, operator_mode=operator_mode)
-    server = NatsServer(directory / "nats", config=keys.config)
-    return GuardedServer(server=server, keys=keys)
-
-
 @contextmanager
 def guarded_server(
     directory: Path, accounts: Sequence[Account], *, operator_mode: bool = False
 ) -> Iterator[GuardedServer]:
     """The server, started for the time of the block."""
-    made = guarded(directory, accounts, operator_mode=operator_mode)
-    with made.server:
-        yield made
+    keys = issue_keys(directory, accounts, operator_mode=operator_mode)
+    with NatsServer(directory / "nats", config=keys.config) as server:
+        yield GuardedServer(server=server, keys=keys)
 
 
 def _with_user(account: Account, name: str) -> Account:

@@ -4,7 +4,6 @@ import contextlib
 import http.client
 import json
 import uuid
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -112,12 +111,6 @@ class NatsCluster:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-
-
-def kill(servers: Iterable[NatsServer]) -> None:
-    """End these servers with SIGKILL."""
-    for server in servers:
-        server.kill()
 
 
 def _leaders(server: NatsServer) -> set[str]:
