@@ -103,7 +103,7 @@ async def client(server: OneKindServer, tmp_path: Path) -> AsyncIterator[KubeCli
 class SourceTaker:
     """A source, and what it delivered."""
 
-    def __init__(self, client: KubeClient, *, optional: bool = False) -> None:
+    def __init__(self, client: KubeClient, *, optional: bool = False, dispensable: bool = False) -> None:
         self.wake = asyncio.Event()
         self.values: dict[Key, LocalQueueFacts] = {}
         self.gone: list[Key] = []
@@ -118,6 +118,7 @@ class SourceTaker:
             observer=self.tally,
             probe_seconds=PROBE_SECONDS,
             optional=optional,
+            dispensable=dispensable,
         )
 
     def take(self, key: Key, value: LocalQueueFacts | None) -> None:
@@ -207,6 +208,21 @@ async def test_a_kind_that_may_not_be_read_says_so_and_is_read_once_it_may(
     async with running(taker):
         await eventually(lambda: "Forbidden" in (taker.source.missing or ""))
         assert taker.tally.said("source.refused")
+        server.forbids = False
+        await eventually(taker.whole("x"), 30)
+
+
+async def test_a_dispensable_kind_that_may_not_be_read_holds_nobody_up_and_is_read_once_it_may(
+    server: OneKindServer, client: KubeClient
+) -> None:
+    server.forbids, server.names = True, ["x"]
+    taker = SourceTaker(client, optional=True, dispensable=True)
+    async with running(taker):
+        await eventually(lambda: taker.tally.said("source.refused"))
+        taker.troubles.clear()
+        await eventually(lambda: taker.tally.counts["source.refused"] > 2)
+        assert taker.troubles <= {""}
+        assert (taker.source.missing, taker.source.age_seconds()) == (None, 0)
         server.forbids = False
         await eventually(taker.whole("x"), 30)
 

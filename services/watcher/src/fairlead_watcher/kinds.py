@@ -127,6 +127,7 @@ class Kinds:
         deliver: Callable[[Key, U | None], None],
         *,
         optional: bool = False,
+        dispensable: bool = False,
         label_selector: str | None = None,
         field_selector: str | None = None,
         called: str | None = None,
@@ -141,6 +142,7 @@ class Kinds:
             probe_seconds=self._probe_seconds,
             rest=self._rest,
             optional=optional,
+            dispensable=dispensable,
             label_selector=label_selector,
             field_selector=field_selector,
             called=called,
@@ -167,6 +169,8 @@ class Kinds:
             owner_facts,
             partial(self._view.owner, resource.kind),
             optional=optional,
+            # Rights of a release before may lack the kind: its jobs are ordered all the same, without what it asks for.
+            dispensable=optional,
             label_selector=label_selector,
         )
 

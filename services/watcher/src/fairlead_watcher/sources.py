@@ -45,8 +45,8 @@ class KindSource[T: Described, U]:
 
     A kind that is not served, or not yet, or that we may not read, is asked for again now and then: CRDs are installed,
     Kueue is updated to another version and rights are granted while we run. Where `optional`, a kind that is not served
-    has no objects; otherwise it keeps the whole cluster from being known. Objects that were there are forgotten only
-    when the kind was denied several times.
+    has no objects; otherwise it keeps the whole cluster from being known. So does one that may not be read, unless it is
+    `dispensable`. Objects that were there are forgotten only when the kind was denied several times.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class KindSource[T: Described, U]:
         observer: KubeObserver,
         probe_seconds: float,
         optional: bool = False,
+        dispensable: bool = False,
         label_selector: str | None = None,
         field_selector: str | None = None,
         called: str | None = None,
@@ -76,6 +77,7 @@ class KindSource[T: Described, U]:
             observer: hears of troubles.
             probe_seconds: seconds between two questions whether the kind is served.
             optional: whether a cluster without the kind is whole.
+            dispensable: whether a cluster is known of which we may not read the kind.
             label_selector: the objects' labels; by default all objects.
             field_selector: the objects' fields; by default all objects.
             called: the source's name, where some objects of a kind are mirrored apart; by default the kind's plural.
@@ -89,6 +91,9 @@ class KindSource[T: Described, U]:
         self._observer = observer
         self._probe_seconds = probe_seconds
         self._optional = optional
+        self._dispensable = dispensable
+        self._done_without = False
+        """Whether the kind was refused, and its objects are not waited for."""
         self._label_selector = label_selector
         self._field_selector = field_selector
         self.name = called or resource.plural
@@ -106,7 +111,7 @@ class KindSource[T: Described, U]:
         """The reason for which not all objects of the kind are known; None where they are, or need not be."""
         if self._trouble is not None:
             return f"{self.name}: {self._trouble}"
-        if self._reflector is not None and not self._reflector.complete:
+        if self._reflector is not None and not self._reflector.complete and not self._done_without:
             return f"{self.name}: not all of them were heard yet"
         return None
 
@@ -114,7 +119,7 @@ class KindSource[T: Described, U]:
         """Seconds for which nothing could be heard of the kind; 0 for one that is known not to be served."""
         # Of a kind that is known not to be served there is nothing to hear.
         hears = self._trouble is None and (self._reflector is None or self._reflector.following)
-        return 0.0 if hears else time.monotonic() - self._heard_at
+        return 0.0 if hears or self._done_without else time.monotonic() - self._heard_at
 
     def look(self) -> None:
         """Hand over what changed; objects of a kind that is not served any more are handed over as gone."""
@@ -126,7 +131,7 @@ class KindSource[T: Described, U]:
         for key, value in reflector.take().changed.items():
             self._hand_over(key, value)
         if self._sweeps and reflector.complete:
-            self._sweeps = False
+            self._sweeps = self._done_without = False
             self._forget(self._delivered - reflector.values.keys())
 
     async def run(self) -> None:
@@ -186,7 +191,9 @@ class KindSource[T: Described, U]:
             await reflector.run()
         except FatalKubeError as error:
             self._observer.note("source.refused", kind=self.name, error=str(error))
-            self._say(str(error))
+            self._done_without = self._dispensable
+            self._say(None if self._dispensable else str(error))
+            self._wake.set()
             await asyncio.sleep(self._probe_seconds)
 
     async def _is_still_served(self, served: Resource[T]) -> bool:
