@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -269,6 +270,17 @@ def test_a_real_slurm_is_checked(slurm_lab: SlurmLab) -> None:
         refused = checked(slurm_lab.conf, "--user", PEOPLE["vision"])
         assert refused.returncode == 2
         assert f"{PEOPLE['vision']} has AdminLevel None" in refused.stdout
+
+
+@pytest.mark.slurm
+def test_where_no_munge_runs_a_token_says_who_looks(slurm_lab: SlurmLab, tmp_path: Path) -> None:
+    conf, token = tmp_path / "slurm.conf", tmp_path / "token"
+    conf.write_text(re.sub(r"socket=[^,\s]+", "socket=/nonexistent", slurm_lab.conf.read_text()))
+    given = slurm_lab.run("scontrol", "token", f"username={OPERATOR}", "lifespan=600")
+    token.write_text(given.strip().removeprefix("SLURM_JWT="))
+    looked = checked(conf, "--user", OPERATOR, "--slurm-token", str(token))
+    assert "cluster lab: Slurm" in looked.stdout, looked.stderr
+    assert checked(conf, "--user", OPERATOR).returncode == 3
 
 
 @pytest.mark.slurm

@@ -6,6 +6,7 @@ import msgspec
 
 from fairlead_cli.errors import ClusterError, InputError, unreadable
 from fairlead_slurm.controller import CommandController
+from fairlead_slurm.slurm_token import SlurmToken
 
 INCLUDE = "include"
 
@@ -20,8 +21,13 @@ class SlurmTarget(msgspec.Struct, frozen=True, kw_only=True):
     name."""
 
 
-def controller(conf: Path | None, *, seconds: float) -> CommandController:
+def controller(conf: Path | None, *, seconds: float, token: Path | None = None) -> CommandController:
     """Slurm's commands for a slurm.conf; for the one that they find themselves, if None.
+
+    Args:
+        conf: the slurm.conf.
+        seconds: the longest time of a command.
+        token: a file with a token by which slurmctld knows us; by default munge says who asks.
 
     Raises:
         ClusterError: there is no such file. Slurm's commands would ask the DNS for another one, for long.
@@ -30,7 +36,7 @@ def controller(conf: Path | None, *, seconds: float) -> CommandController:
         raise ClusterError(
             f"{conf} is not a file", hint="--slurm-conf FILE or SLURM_CONF says where slurm.conf is."
         )
-    return CommandController(conf, seconds=seconds)
+    return CommandController(conf, seconds=seconds, token=None if token is None else SlurmToken(token))
 
 
 def target(conf: Path, users: Path | None = None) -> SlurmTarget:

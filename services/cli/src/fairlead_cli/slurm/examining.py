@@ -39,18 +39,21 @@ class SlurmReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
 
 
-async def look(conf: Path | None, user: str | None = None, rest: RestTarget | None = None) -> SlurmReport:
+async def look(
+    conf: Path | None, user: str | None = None, rest: RestTarget | None = None, token: Path | None = None
+) -> SlurmReport:
     """Look at a slurmctld, and at its slurmrestd where one is named, and weigh what is found.
 
     Args:
         conf: slurm.conf; where Slurm's commands look, if None.
         user: who shall write levels; whoever runs this, if None.
         rest: a slurmrestd that is looked at, too.
+        token: a file with a token by which slurmctld knows us; by default munge says who asks.
 
     Raises:
         ClusterError: it cannot be asked.
     """
-    return weigh(await take(conf, user or effective_user(), rest))
+    return weigh(await take(conf, user or effective_user(), rest, token))
 
 
 def weigh(survey: SlurmSurvey) -> SlurmReport:
@@ -75,7 +78,7 @@ async def check(flags: SlurmCheckFlags, nats: str | None, form: Format) -> int:
         NotRunningError: nobody is there on NATS.
     """
     rest = None if flags.slurmrestd is None else RestTarget(address=flags.slurmrestd, token=flags.slurm_token)
-    found = await look(flags.slurm_conf, flags.user, rest)
+    found = await look(flags.slurm_conf, flags.user, rest, flags.slurm_token)
     print_answer(found, form, view=lambda _screen: view(found), names=open_names(found.findings))
     if flags.cluster is not None and not found.passed:
         warn(f"{flags.cluster}: no leave was given. Mend what is said above")

@@ -34,7 +34,7 @@ class SlurmCheckFlags:
         ),
     ] = None
     slurm_token: Path | None = None
-    """Path of a file with a token for it."""
+    """Path of a file with a token for slurmctld, where no munge runs, and for slurmrestd over TCP."""
     revoke: Annotated[bool, Parameter(negative="")] = False
     """Take the leave for --cluster back, without a look: nothing is written to it any more."""
 

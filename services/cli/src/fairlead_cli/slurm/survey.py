@@ -71,18 +71,21 @@ class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """The slurmrestd's answer; None where the bridge asks by Slurm's commands alone."""
 
 
-async def take(conf: Path | None, user: str, rest: RestTarget | None = None) -> SlurmSurvey:
+async def take(
+    conf: Path | None, user: str, rest: RestTarget | None = None, token: Path | None = None
+) -> SlurmSurvey:
     """Look, by Slurm's own commands.
 
     Args:
         conf: slurm.conf; where Slurm's commands look, if None.
         user: who shall write levels.
         rest: a slurmrestd that is looked at, too.
+        token: a file with a token by which slurmctld knows us; by default munge says who asks.
 
     Raises:
         ClusterError: slurmctld cannot be asked.
     """
-    asked = controller(conf, seconds=_SECONDS)
+    asked = controller(conf, seconds=_SECONDS, token=token)
     try:
         settings = await asked.settings()
         jobs = (await asked.jobs()).jobs
