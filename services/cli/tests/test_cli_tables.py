@@ -317,6 +317,14 @@ def test_an_explanation_shows_all_terms() -> None:
             "Waiting, 1st of 40: what it asks for is free, but see what its frontend said.",
         ),
         (waits(rank=0, room=RoomForecast(free={GPU: 9000})), "Waiting, 1st of 40: it fits now."),
+        (
+            waits(
+                rank=0,
+                room=RoomForecast(free={GPU: 9000}),
+                steering=Steering(cluster="gpus", frontend="kueue", enforcement="exact"),
+            ),
+            "Waiting, 1st of 40: it fits now; where it does not start, `fairlead doctor` may say why.",
+        ),
         (waits(phase="running", rank=None), "Running."),
         (waits(phase="held", rank=None), "Held."),
         (waits(phase="held", rank=None, reasons=["Held: its queue is on hold."]), "Held: its queue is on hold."),

@@ -19,6 +19,7 @@ from fairlead_cli.console import PIPED, Screen
 from fairlead_contracts.base import figures
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity, short_resource
+from fairlead_contracts.frontend.shipped import shipped_capabilities
 from fairlead_contracts.messages.decisions import Position, TenantShare
 from fairlead_contracts.messages.explanations import RoomForecast
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
@@ -66,19 +67,22 @@ def _what_is_short(found: Explanation) -> Iterator[str]:
         yield "its pool has quota for it, but its nodes or cards have no room"
         return
     elif room is not None and found.position is not None:
-        yield _needs(room, found.position.demand, _who_said(found))
+        yield _needs(found, room, found.position.demand)
     elif found.no_quota:
         yield "its pool has not enough quota left"
     if found.no_room:
         yield "there is quota, but no card has room"
 
 
-def _needs(room: RoomForecast, asked: dict[str, int], said: str) -> str:
+def _needs(found: Explanation, room: RoomForecast, asked: dict[str, int]) -> str:
     if not room.missing:
         if room.in_turn:
             return "it would fit now, but jobs before it go first"
-        # What is free is not all: a limit of its frontend's may hold it back.
-        return f"what it asks for is free, but see what {said}" if said else "it fits now"
+        # What is free is not all: a limit of its frontend's may hold it back, or it starts nobody now, and says so of one job.
+        if said := _who_said(found):
+            return f"what it asks for is free, but see what {said}"
+        check = "" if found.steering is None else shipped_capabilities(found.steering.frontend).check_command
+        return f"it fits now; where it does not start, `{check}` may say why" if check else "it fits now"
     missing = scarce_first(room.missing)
     wanted = " and ".join(
         f"{format_quantity(name, asked.get(name, 0))} {short_resource(name)}" for name in missing
