@@ -293,10 +293,11 @@ def test_a_job_is_found_by_its_one_name_and_by_what_others_call_it() -> None:
     job = a_job("job-train-1f2e3", uid="u-1", owner="Job/train", submission="Train")
     cache = a_cache(*CLUSTER, job)
     assert job.full_name == "team-a/train"
-    for name in ("train", "job-train-1f2e3", "Train", "Job/train", "u-1"):
+    for name in ("train", "job-train-1f2e3", "Train", "Job/train", "job/train", "job.batch/train", "u-1"):
         assert cache.find(name) == [job]
         assert cache.find(f"team-a/{name}") == [job]
         assert cache.find(f"team-b/{name}") == []
+    assert cache.find("RayJob/train") == cache.find("Job/Train") == []
 
 
 def test_positions_are_called_as_people_call_the_jobs_and_so_are_those_that_hold_them_back() -> None:

@@ -11,6 +11,7 @@ from fairlead_testkit.timing.in_hand import all_steps
 
 _WORDS = st.sampled_from(["a", "ab", "abc", "b", "a/b", "b/a", "team", "é"])
 _SCOPES = st.sampled_from(["team-a", "team-b", "a"])
+_KINDS = st.sampled_from(["Job", "job.batch", "team-a/job", "RayJob"])
 
 
 @st.composite
@@ -26,7 +27,8 @@ def jobs(draw: st.DrawFn) -> JobState:
 
 
 def _is_called(job: JobState, name: str) -> bool:
-    names = {job.name, job.id, job.uid, job.submission, job.owner} - {None}
+    of = {f"{kind}/{job.name}" for kind in ("Job", "job", "job.batch") if job.owner is not None}
+    names = {job.name, job.id, job.uid, job.submission, *of} - {None}
     return name in {*names, *(f"{job.scope}/{one}" for one in names)}
 
 
@@ -37,7 +39,10 @@ def _begins(job: JobState, name: str) -> bool:
 
 @given(
     st.lists(st.tuples(jobs(), st.booleans()), max_size=12),
-    st.lists(st.one_of(_WORDS, st.builds("{}/{}".format, _SCOPES, _WORDS)), max_size=6),
+    st.lists(
+        st.one_of(_WORDS, *(st.builds("{}/{}".format, first, _WORDS) for first in (_SCOPES, _KINDS))),
+        max_size=6,
+    ),
 )
 def test_what_is_found_by_a_name_is_what_a_look_at_every_job_finds(
     told: list[tuple[JobState, bool]], asked: list[str]

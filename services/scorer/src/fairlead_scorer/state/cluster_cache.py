@@ -288,14 +288,23 @@ class ClusterCache:
     def find(self, name: str) -> list[JobState]:
         """The jobs, in any phase, that people may mean by a name.
 
-        By its name, which is that of what it was made for, where it was made for something; by its frontend's own id,
-        its submission or its uid. Each with or without its scope.
+        By its name, which is that of what it was made for, where it was made for something, alone or behind its kind; by its
+        frontend's own id, its submission or its uid. Each with or without its scope.
         """
         found: dict[str, JobState] = {}
         for scope, rest in readings_of(name):
-            jobs = map(self.facts.jobs.get, (rest, *self._names.of(rest)))
+            named = map(self.facts.jobs.get, (rest, *self._names.of(rest)))
+            jobs = (*named, *self._made_for(*rest.split("/", 1)))
             found |= {job.uid: job for job in jobs if job is not None and scope in (None, job.scope)}
         return list(found.values())
+
+    def _made_for(self, kind: str, name: str = "") -> Iterator[JobState]:
+        """The jobs that were made for an object, of a kind as Kubernetes or kubectl writes it: `RayJob`, `rayjob.ray.io`."""
+        owner = f"{kind.partition('.')[0].lower()}/{name}"
+        for job in map(self.facts.jobs.get, self._names.of(name)):
+            of, _, made_for = (job.owner or "").partition("/") if job is not None else ("", "", "")
+            if job is not None and f"{of.lower()}/{made_for}" == owner:
+                yield job
 
     def beginning(self, name: str) -> list[JobState]:
         """Jobs, in any phase, whose names begin so, with or without the scope; of many the first few alone."""

@@ -89,7 +89,7 @@ def _names(job: JobState) -> frozenset[str]:
 
 
 def _called(job: JobState) -> tuple[str | None, ...]:
-    return job.name, job.id, job.submission, job.owner
+    return job.name, job.id, job.submission
 
 
 def readings_of(name: str) -> list[tuple[str | None, str]]:
