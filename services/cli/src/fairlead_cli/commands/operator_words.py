@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fairlead_cli.options import Format, Output, Reach, Underway
+from fairlead_cli.options import Output, Reach, Underway
 
 
 @Parameter(name="*")
@@ -19,50 +19,32 @@ class SaidFlags:
     """The reason, for those who come after."""
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SteerFlags(SaidFlags):
+    """The flags beside a word on whether levels are written."""
+
+    output: Output = "table"
+    """Words; json, yaml: see docs/output.md; name: the clusters where it holds."""
+    reach: Reach = Reach()
+
+
 OfPool = Annotated[str | None, Parameter(help="Only this pool; all of them unless given.")]
-SteerOutput = Annotated[
-    Format,
-    Parameter(
-        name=["--output", "-o"],
-        help="Words; json, yaml: see docs/output.md; name: the clusters where it holds.",
-    ),
-]
 
 
-def pause(
-    pool: OfPool = None,
-    /,
-    *,
-    said: SaidFlags = SaidFlags(),
-    output: SteerOutput = "table",
-    reach: Reach = Reach(),
-) -> Underway:
+def pause(pool: OfPool = None, /, *, flags: SteerFlags = SteerFlags()) -> Underway:
     """Stop writing levels. Priorities stay as they are."""
-    return _steer("paused", pool, said, output, reach)
+    return _steer("paused", pool, flags)
 
 
-def resume(
-    pool: OfPool = None,
-    /,
-    *,
-    said: SaidFlags = SaidFlags(),
-    output: SteerOutput = "table",
-    reach: Reach = Reach(),
-) -> Underway:
+def resume(pool: OfPool = None, /, *, flags: SteerFlags = SteerFlags()) -> Underway:
     """Let levels follow the order again."""
-    return _steer("active", pool, said, output, reach)
+    return _steer("active", pool, flags)
 
 
-def release(
-    pool: OfPool = None,
-    /,
-    *,
-    said: SaidFlags = SaidFlags(),
-    output: SteerOutput = "table",
-    reach: Reach = Reach(),
-) -> Underway:
+def release(pool: OfPool = None, /, *, flags: SteerFlags = SteerFlags()) -> Underway:
     """Take every level away again, then write nothing."""
-    return _steer("released", pool, said, output, reach)
+    return _steer("released", pool, flags)
 
 
 def approve(
@@ -94,8 +76,9 @@ def approve(
     return (approving.withdraw if withdraw else approving.approve)(reach.nats, approval, form=output)
 
 
-def _steer(word: str, pool: str | None, said: SaidFlags, form: Format, reach: Reach) -> Underway:
+def _steer(word: str, pool: str | None, flags: SteerFlags) -> Underway:
     from fairlead_cli.client.steering_mode import set_mode, this_user
     from fairlead_contracts.messages.control import Mode
 
-    return set_mode(reach.nats, Mode(word), pool=pool, by=said.by or this_user(), why=said.why, form=form)
+    by = flags.by or this_user()
+    return set_mode(flags.reach.nats, Mode(word), pool=pool, by=by, why=flags.why, form=flags.output)
