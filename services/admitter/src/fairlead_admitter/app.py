@@ -26,7 +26,7 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.watch import ADMITTER, Watch
 from fairlead_admitter.reconciler import PlanApplier, Reconciler
 from fairlead_admitter.report.adherence import AdherenceRecord, AdherenceWatch
-from fairlead_admitter.report.event_log import EventLog, LevelEvents, ReserveEvents
+from fairlead_admitter.report.event_log import EventLog, JobEvents
 from fairlead_admitter.report.event_recorder import EventRecorder, EventSink
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.queue_metrics import QueueMetrics
@@ -210,9 +210,8 @@ class Admitter:
             self._adherence,
             applier,
             self._expectations,
-            events=LevelEvents(self._log, self._watch.policy, self._traces),
+            events=JobEvents(self._log, self._watch.policy, self._traces),
             reservations=self._reservations,
-            reserve_events=ReserveEvents(self._log, self._watch.policy),
             record=self._record,
             traces=self._traces,
             staleness=self._staleness,

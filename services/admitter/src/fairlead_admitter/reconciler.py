@@ -20,7 +20,7 @@ from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.watch import Observation, Watch
 from fairlead_admitter.report.adherence import AdherenceWatch
-from fairlead_admitter.report.event_log import LevelEvents, ReserveEvents
+from fairlead_admitter.report.event_log import JobEvents
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_admitter.report.reservation_record import ReservationRecord
@@ -50,9 +50,8 @@ class Reconciler:
         adherence: judges how well the cluster follows the order.
         applier: carries plans out.
         expectations: the trail of writes, as `applier` keeps it.
-        events: logs each level written on the event stream.
+        events: logs each level written on the event stream, and what happened to promises and passes.
         reservations: notes what happened to promises and passes.
-        reserve_events: logs those on the event stream, too.
         record: metrics and log.
         traces: the jobs' spans.
         staleness: tells for how long pools have lacked an order.
@@ -72,9 +71,8 @@ class Reconciler:
         applier: PlanApplier,
         expectations: Expectations,
         *,
-        events: LevelEvents,
+        events: JobEvents,
         reservations: ReservationRecord,
-        reserve_events: ReserveEvents,
         record: AdmitterRecord,
         traces: JobTraces,
         staleness: Staleness,
@@ -92,7 +90,6 @@ class Reconciler:
         self._expectations = expectations
         self._events = events
         self._reservations = reservations
-        self._reserve_events = reserve_events
         self._record = record
         self._traces = traces
         self._staleness = staleness
@@ -149,7 +146,7 @@ class Reconciler:
         if not self._frontend_backoff.seconds_left:
             await self._carry_out({pool: plan.steering for pool, plan in plans.items()}, pools)
         # The log may take its time: no write waits for it.
-        await self._reserve_events.log(self._reservations.take_news())
+        await self._events.reserved(self._reservations.take_news())
 
     def _decide(self, pool: str, queues: frozenset[str]) -> PoolPlan:
         with self._record.pass_time.labels(pool).time():
@@ -296,7 +293,7 @@ class Reconciler:
             origin = origins.get(write.job.uid)
             decision = origin.decision if origin is not None else None
             self._record.wrote(pool, write)
-            await self._events.log(pool, write, landed.mark, decision)
+            await self._events.level_written(pool, write, landed.mark, decision)
             if decision is not None and (newest is None or decision.at > newest.at):
                 newest = decision
         if newest is not None:

@@ -6,7 +6,6 @@ Of levels it tells what was written, from which decision, and why; of reserve mo
 
 import asyncio
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.observe.policy_view import PolicyView
@@ -18,7 +17,8 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.decisions import Decision
-from fairlead_contracts.messages.events import Event, JobReserved, LevelWritten
+from fairlead_contracts.messages.events import About, Event, JobReserved, LevelWritten, about
+from fairlead_contracts.messages.state import JobState
 from fairlead_runtime.clock import wall_clock
 
 
@@ -66,32 +66,20 @@ class EventLog:
         self._why = str(error)
 
 
-class LevelEvents:
-    """Logs an event for each level written, and tells it to the job's trace."""
+class JobEvents:
+    """Logs an event for each level that was written, told to the job's trace, too, and for each piece of news of reserve mode."""
 
     def __init__(self, log: EventLog, policy: PolicyView, traces: JobTraces) -> None:
         self._log = log
         self._traces = traces
         self._policy = policy
 
-    async def log(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> None:
+    async def level_written(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> None:
         """Log one level that was written."""
-        event = self._event(pool, write, mark, decision)
-        self._traces.wrote(event, decision)
-        await self._log.put(event)
-
-    def _event(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> LevelWritten:
-        job = write.job
-        return LevelWritten(
-            id=f"level-{job.uid}-{mark}",
-            at=datetime.now(UTC),
-            cluster=job.cluster,
-            tenant=write.position.tenant if write.position is not None else self._policy.tenant_of(job),
-            scope=job.scope,
-            job=job.id,
-            uid=job.uid,
-            submission=job.submission,
-            traceparent=job.traceparent,
+        job, position = write.job, write.position
+        tenant = self._policy.tenant_of(job) if position is None else position.tenant
+        event = LevelWritten(
+            **_about(job, f"level-{job.uid}-{mark}", tenant),
             before=write.before,
             level=write.level,
             pool=pool,
@@ -101,35 +89,23 @@ class LevelEvents:
             rank=write.rank,
             because=write.because,
         )
+        self._traces.wrote(event, decision)
+        await self._log.put(event)
 
-
-class ReserveEvents:
-    """Logs an event for each piece of news."""
-
-    def __init__(self, log: EventLog, policy: PolicyView) -> None:
-        self._log = log
-        self._policy = policy
-
-    async def log(self, news: Iterable[ReservationNews]) -> None:
+    async def reserved(self, news: Iterable[ReservationNews]) -> None:
         """Log the news."""
         for one in news:
-            await self._log.put(self._event(one))
+            event = JobReserved(
+                **_about(one.job, f"{one.job.uid}-{one.what}-{one.mark}", self._policy.tenant_of(one.job)),
+                what=one.what,
+                pool=one.pool,
+                by=None if one.by is None else to_datetime(one.by),
+                head=one.head,
+                because=one.because,
+            )
+            await self._log.put(event)
 
-    def _event(self, news: ReservationNews) -> JobReserved:
-        job = news.job
-        return JobReserved(
-            id=f"{job.uid}-{news.what}-{news.mark}",
-            at=to_datetime(wall_clock()),
-            cluster=job.cluster,
-            tenant=self._policy.tenant_of(job),
-            scope=job.scope,
-            job=job.id,
-            uid=job.uid,
-            submission=job.submission,
-            traceparent=job.traceparent,
-            what=news.what,
-            pool=news.pool,
-            by=None if news.by is None else to_datetime(news.by),
-            head=news.head,
-            because=news.because,
-        )
+
+def _about(job: JobState, event_id: str, tenant: str) -> About:
+    """The common part of an event of ours, by its id: the admitter knows the tenant."""
+    return {**about(job.cluster, job, wall_clock(), ""), "id": event_id, "tenant": tenant}
