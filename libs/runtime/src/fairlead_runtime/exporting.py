@@ -1,5 +1,6 @@
 """Sending spans by OTLP/HTTP: the one module that imports OpenTelemetry's SDK, loaded where tracing is on."""
 
+import logging
 from collections.abc import Sequence
 from typing import Self, override
 
@@ -109,6 +110,8 @@ class _Counting(SpanExporter):
     def __init__(self, exporter: SpanExporter, spans: Spans | None) -> None:
         self._exporter = exporter
         self._spans = spans
+        self._complaints = _FirstOfAnOutage()
+        logging.getLogger(type(exporter).__module__).addFilter(self._complaints)
         self.settled = 0
 
     @override
@@ -118,6 +121,7 @@ class _Counting(SpanExporter):
             result = self._exporter.export(spans)
             if result is SpanExportResult.SUCCESS:
                 outcome = "exported"
+                self._complaints.told = False
         finally:
             self.settled += len(spans)
             if self._spans is not None:
@@ -131,6 +135,20 @@ class _Counting(SpanExporter):
     @override
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._exporter.force_flush(timeout_millis)
+
+
+class _FirstOfAnOutage(logging.Filter):
+    """Lets the exporter say once, until it has sent something again, why nobody takes spans: what is lost is counted.
+
+    It tries each batch four times, and says so each time.
+    """
+
+    told = False
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        told, self.told = self.told, True
+        return not told
 
 
 class _HashedOnce(Resource):
