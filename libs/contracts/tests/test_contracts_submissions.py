@@ -126,6 +126,16 @@ def test_who_does_not_cancel_submits_what_an_older_client_would() -> None:
         read(a_cancellation("x"))
 
 
+def test_a_manifest_of_kubernetes_is_refused_with_what_to_do_with_it() -> None:
+    manifest = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "train"}, "spec": {}}
+    with pytest.raises(FieldError, match="is missing: a manifest of Kubernetes is not taken") as caught:
+        read(json.dumps(manifest).encode())
+    assert caught.value.field == "demand"
+    with pytest.raises(FieldError) as caught:
+        read(b"{}")
+    assert caught.value.reason == "is missing"
+
+
 def test_fields_of_a_newer_minor_version_are_accepted() -> None:
     assert read(a_body(a_field_of_tomorrow=[1, {"a": None}])) == read(a_body())
 

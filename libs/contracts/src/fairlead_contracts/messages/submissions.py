@@ -56,6 +56,10 @@ _OFTEN_MEANT = {
     "gpus": "demand",
 }
 """Names that people know fields by elsewhere, and our word for each."""
+_OF_A_MANIFEST = (
+    "is missing: a manifest of Kubernetes is not taken. Create it with kubectl, with a queue's name, and it is ordered there; "
+    "or publish its demand, and what its pods run as template"
+)
 MAX_RUN_SECONDS = 366 * 86_400.0
 
 
@@ -332,7 +336,7 @@ def _typed(found: dict[str, msgspec.Raw]) -> _Body:
     for name, field in _FIELDS.items():
         if name not in found:
             if field.required:
-                raise FieldError(name, None, "is missing")
+                raise FieldError(name, None, _OF_A_MANIFEST if "apiVersion" in found else "is missing")
             continue
         values[field.name] = _value_of(name, found[name])
     return _Body(**values)  # type: ignore[arg-type] # each value was decoded as its field's type above
