@@ -182,9 +182,11 @@ async def test_of_a_retired_cluster_nothing_is_left_and_one_of_its_name_begins_a
 
 
 def test_a_cluster_that_cannot_be_called_so_is_wrong_input(nats_server: NatsServer) -> None:
-    wrong = provision(nats_server, "any")
-    assert wrong.returncode == 2
-    assert "a cluster needs a name of its own" in wrong.stderr
+    assert provision(nats_server, "west").returncode == 0
+    for command in ("provision", "retire"):
+        wrong = fairlead("nats", command, "any", "--nats", nats_server.url, environ={})
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert "a cluster needs a name of its own" in wrong.stderr
 
 
 @pytest.mark.parametrize(

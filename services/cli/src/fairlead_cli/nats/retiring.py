@@ -5,11 +5,13 @@ from fairlead_bus.facts.retirement import find_leftovers, leading_roles
 from fairlead_cli.client.connection import connected
 from fairlead_cli.client.phrases import listed
 from fairlead_cli.console import say, write_line
-from fairlead_cli.errors import CommandError
+from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ClusterRetired
 from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import is_for_people, print_outcome
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.topology import topology
 
 DONE, UNDONE = 0, 1
 
@@ -18,9 +20,14 @@ async def retired(nats: str | None, cluster: str, *, dry_run: bool, form: Format
     """Take away what the cluster left, and say so, a line each; the exit code.
 
     Raises:
+        InputError: a cluster cannot be called so; `any` is the way of all submissions that name none.
         CommandError: the cluster lives: a service leads for it, or the policy names it.
         NotRunningError: nobody is there.
     """
+    try:
+        topology([cluster])
+    except FieldError as error:
+        raise InputError(str(error)) from error
     told: list[str] = []
     async with connected(nats) as bus:
         await _refuse_living(bus, cluster)
