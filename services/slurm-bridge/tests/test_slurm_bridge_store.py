@@ -29,7 +29,11 @@ def test_a_file_that_is_none_of_ours_is_said(tmp_path: Path) -> None:
         SubmissionStore(path)
 
 
-def test_the_file_and_those_beside_it_are_for_their_owner_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stood", [False, True])
+def test_the_file_and_those_beside_it_are_for_their_owner_alone(tmp_path: Path, stood: bool) -> None:
+    """Also one that stood before, as an earlier release made it."""
+    if stood:
+        (tmp_path / "bridge.sqlite").touch(mode=0o644)
     store = SubmissionStore(tmp_path / "bridge.sqlite")
     store.keep_fence(1)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}

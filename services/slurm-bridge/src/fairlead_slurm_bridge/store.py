@@ -71,7 +71,10 @@ class SubmissionStore:
     def __init__(self, path: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)  # SQLite gives its other files the mode of this one
+            path.touch(mode=0o600)
+            path.chmod(
+                0o600
+            )  # one of an earlier release, too; SQLite gives its other files the mode of this one
             self._database = sqlite3.connect(path, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             raise SubmissionStoreError(f"{path} cannot be opened: {error}") from error
