@@ -12,13 +12,14 @@ from fairlead_admitter.intake.creation import Created, JobOrder, Removal, Retryi
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.replies import ReplyPublisher, Sender
-from fairlead_bus import Asked, Bus, Delivery
+from fairlead_bus import Asked, Bus, Delivery, NotYetError
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import HOUR, Micros
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
 from fairlead_contracts.messages.submissions import (
+    ANSWER,
     Accepted,
     AnyAnswer,
     Cancellation,
@@ -28,6 +29,7 @@ from fairlead_contracts.messages.submissions import (
     Started,
     says_cancelled,
 )
+from fairlead_runtime.clock import wall_clock
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.by_hand.bus_harness import sample
 from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
@@ -114,6 +116,9 @@ class NamesLetGo:
 
     keeps_names = False
 
+    def __init__(self, before: Micros) -> None:
+        self._before = before
+
     def begin_anew(self) -> None:
         """Forgets nothing."""
 
@@ -121,7 +126,7 @@ class NamesLetGo:
         raise AssertionError(f"nobody submits {order} here")
 
     async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
-        assert (wanted.id, before) == ("X", NOW)
+        assert (wanted.id, before) == ("X", self._before)
         return Removal.GONE
 
 
@@ -347,28 +352,59 @@ async def test_the_last_word_on_a_job_stands_behind_refusals_and_other_clusters_
     assert says_cancelled(found)
 
 
-async def test_who_was_accepted_hears_of_an_end_that_nobody_stated(
-    bus: Bus, policy: int, answers: list[AnyAnswer]
-) -> None:
-    """Another admitter had Kubernetes delete the job before the watcher saw it, and died before it said so."""
-    assert policy
+async def cancel_unstated(bus: Bus, at: Micros = NOW) -> object:
+    """Carries out a cancellation of a job that is gone, and that nobody states."""
     facts, replies = ClusterFacts(CLUSTER), ReplyPublisher(bus, CLUSTER, lambda _: None)
-    creator = RetryingCreator(NamesLetGo(), share=1, troubled=unexpected)
+    creator = RetryingCreator(NamesLetGo(at), share=1, troubled=unexpected)
     canceller = Canceller(bus, facts, SubmissionCheck(facts, PolicyView()), creator, replies)
-    accepted = msgspec.structs.replace(ACCEPTED, id="X", tenant="team-a", cluster=CLUSTER, job="x")
-    await bus.publish(subjects.answer("team-a", "X"), to_json(accepted))
     again = Delivery(
         subject=subjects.submit(CLUSTER, "team-a"),
         payload=b"",
         headers={},
         stream_seq=2,
         deliveries=2,
-        at=NOW,
+        at=at,
     )
-    assert await canceller.carry_out(again, Cancellation("team-a", "X")) is None
+    return await canceller.carry_out(again, Cancellation("team-a", "X"))
+
+
+async def test_who_was_accepted_hears_of_an_end_that_nobody_stated(
+    bus: Bus, policy: int, answers: list[AnyAnswer]
+) -> None:
+    """Another admitter had Kubernetes delete the job before the watcher saw it, and died before it said so."""
+    assert policy
+    accepted = msgspec.structs.replace(ACCEPTED, id="X", tenant="team-a", cluster=CLUSTER, job="x")
+    await bus.publish(subjects.answer("team-a", "X"), to_json(accepted))
+    assert await cancel_unstated(bus) is None
     *_, ended = await until(answers, "X", Accepted, Cancelling, Ended)
     assert isinstance(ended, Ended)
     assert (ended.job, ended.outcome) == ("x", Outcome.CANCELLED)
+
+
+async def test_no_end_is_made_up_for_a_job_that_started(
+    bus: Bus, policy: int, answers: list[AnyAnswer]
+) -> None:
+    """It was stated, so an event tells how it ended, though none was heard yet and its statement is gone."""
+    assert policy
+    for said in (ACCEPTED, STARTED):
+        word = msgspec.structs.replace(said, id="X", tenant="team-a", cluster=CLUSTER)
+        await bus.publish(subjects.answer("team-a", "X"), to_json(word))
+    assert await cancel_unstated(bus) is None
+    last = await bus.last(topology.ANSWER, subjects.answer("team-a", "X"))
+    assert last is not None
+    assert isinstance(ANSWER.decode(last.payload), Cancelling)
+    await until(answers, "X", Accepted, Started, Cancelling)
+
+
+async def test_a_cancellation_that_waits_for_long_looks_again_within_half_a_minute(
+    bus: Bus, policy: int
+) -> None:
+    """Its job, once it is there, runs until then."""
+    assert policy
+    await submit(bus, a_body(id="X"))
+    with pytest.raises(NotYetError) as caught:
+        await cancel_unstated(bus, wall_clock() - HOUR)
+    assert caught.value.seconds == 30.0
 
 
 async def test_killed_between_deletion_and_answer_the_next_admitter_says_so(

@@ -34,8 +34,9 @@ from fairlead_contracts.messages.submissions import (
 )
 from fairlead_runtime.clock import wall_clock
 
-_LATER_SECONDS, _LATER_PART = 1.0, 0.25
-"""Seconds until a cancellation that waits is tried again, or that part of its age: each try may cost a look into the stream."""
+_LATER_SECONDS, _LATER_PART, _LATEST_SECONDS = 1.0, 0.25, 30.0
+"""Seconds until a cancellation that waits is tried again, or that part of its age: each try may cost a look into the stream.
+Never more than the last: its job runs from the moment that the submission is settled."""
 _STATED_SECONDS = 60.0
 """Age of a cancellation at which it waits no longer for frontend and facts to agree."""
 _MOST_READ = 64
@@ -165,7 +166,9 @@ class Canceller:
                     repeated=True if isinstance(told, Cancelling) else msgspec.UNSET,
                 )
                 await self._tell(delivery, answer)
-                if stated is None and not (removal is Removal.DONE and self._creator.keeps_names):
+                kept = removal is Removal.DONE and self._creator.keeps_names
+                # Who heard of a start was stated: an event tells the end, however late it comes.
+                if stated is None and not kept and not isinstance(told, Started):
                     await self._tell_end(delivery, wanted, told)
             case CancelVerdict.CANCELLED if told is not None:
                 await self._tell(delivery, msgspec.structs.replace(told, repeated=True))
@@ -173,7 +176,7 @@ class Canceller:
                 raise NotYetError("the job is gone, and its end is not stated yet", seconds=_LATER_SECONDS)
             case found:
                 if waits:
-                    seconds = max(_LATER_SECONDS, _LATER_PART * _age(delivery))
+                    seconds = min(max(_LATER_SECONDS, _LATER_PART * _age(delivery)), _LATEST_SECONDS)
                     raise NotYetError("a submission of its id is not settled yet", seconds=seconds)
                 return self._refusal(wanted, found)
         return None
@@ -185,7 +188,7 @@ class Canceller:
             tenant=wanted.tenant,
             cluster=self._facts.cluster,
             at=datetime.now(UTC),
-            job=told.job if isinstance(told, Accepted | Started) else wanted.id.lower(),
+            job=told.job if isinstance(told, Accepted) else wanted.id.lower(),
             outcome=Outcome.CANCELLED,
             ran_seconds=0.0,
         )
