@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
@@ -25,6 +26,7 @@ from fairlead_runtime.metrics import Metrics
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.processes.http_server import http_server, refusal, write_kubeconfig
 from fairlead_testkit.timing.in_hand import beside
+from fairlead_watcher import sources
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.objects.workload_context import LocalQueueFacts, local_queue_facts
@@ -43,6 +45,7 @@ class OneKindServer:
         self.denials = 0
         """Number of further questions of the kind that are answered as if it were not served."""
         self.forbids = False
+        self.refusal = (403, "Forbidden")
         self.names: list[str] = []
         self.host = ""
         self._moved_on = asyncio.Event()
@@ -64,7 +67,7 @@ class OneKindServer:
             )
         if path != f"/apis/{GROUP}/{self.version}/localqueues" or self.denials:
             return refusal(404, "NotFound")
-        return refusal(403, "Forbidden") if self.forbids else await self._watch(request)
+        return refusal(*self.refusal) if self.forbids else await self._watch(request)
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -225,6 +228,31 @@ async def test_a_dispensable_kind_that_may_not_be_read_holds_nobody_up_and_is_re
         assert (taker.source.missing, taker.source.age_seconds()) == (None, 0)
         server.forbids = False
         await eventually(taker.whole("x"), 30)
+
+
+async def test_a_dispensable_kind_is_waited_for_where_it_is_refused_for_another_reason(
+    server: OneKindServer, client: KubeClient
+) -> None:
+    """As by a server that just started: stated without it, jobs would lose their classes for a moment."""
+    server.forbids, server.refusal = True, (404, "NotFound")
+    taker = SourceTaker(client, optional=True, dispensable=True)
+    async with running(taker):
+        await eventually(lambda: "NotFound" in (taker.source.missing or ""))
+
+
+async def test_a_kind_that_comes_late_is_not_said_to_be_silent_since_the_start(
+    server: OneKindServer, client: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(sources, "time", SimpleNamespace(monotonic=lambda: now))
+    server.version, server.forbids = None, True
+    taker = SourceTaker(client, optional=True)
+    async with running(taker):
+        await eventually(lambda: taker.source.missing is None)
+        now = 1000.0
+        server.version = "v1beta2"
+        await eventually(lambda: "Forbidden" in (taker.source.missing or ""))
+        assert taker.source.age_seconds() == 0
 
 
 @contextlib.asynccontextmanager

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version
-from fairlead_kube.errors import FatalKubeError, KubeError
+from fairlead_kube.errors import FatalKubeError, ForbiddenError, KubeError
 from fairlead_kube.kinds.resources import Resource
 from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Described, Key, Reflector
@@ -164,6 +164,8 @@ class KindSource[T: Described, U]:
             observer=self._observer,
             rest=self._rest,
         )
+        if self._reflector is None and self._trouble is None:  # there was nothing to hear until now
+            self._heard_at = time.monotonic()
         self._reflector, self._sweeps = reflector, True
         self._say(None)
         async with asyncio.TaskGroup() as group:
@@ -191,8 +193,9 @@ class KindSource[T: Described, U]:
             await reflector.run()
         except FatalKubeError as error:
             self._observer.note("source.refused", kind=self.name, error=str(error))
-            self._done_without = self._dispensable
-            self._say(None if self._dispensable else str(error))
+            # Not for a kind that is refused in another way, as by a server that just started: that passes.
+            self._done_without = self._dispensable and isinstance(error, ForbiddenError)
+            self._say(None if self._done_without else str(error))
             self._wake.set()
             await asyncio.sleep(self._probe_seconds)
 
