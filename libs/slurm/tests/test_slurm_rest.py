@@ -165,7 +165,7 @@ async def test_it_says_what_the_commands_say(lab: SlurmLab, tmp_path: Path, way:
     with contextlib.ExitStack() as stack:
         if way == "tcp":
             maker = stack.enter_context(helper(lab, tmp_path))
-            rest = over_tcp(lab, SlurmToken(tmp_path / "token", maker=maker))
+            rest = over_tcp(lab, SlurmToken(tmp_path / "token", make=maker.token))
         else:
             client = OperatorsClient(f"unix:{lab.layout.rest_socket}", token=None, seconds=20.0)
             rest = RestController(client, commands)
@@ -213,7 +213,7 @@ async def test_a_token_that_ended_or_is_refused_is_made_anew_and_nothing_is_lost
     with helper(lab, tmp_path) as maker:
         path.write_text(token_of(lab, "root", 1))
         await eventually(lambda: refuses(lab, path), 30, what="slurmctld does not take the token any more")
-        assert job in by_id(await over_tcp(lab, SlurmToken(path, maker=maker, made=made.append)).jobs())
+        assert job in by_id(await over_tcp(lab, SlurmToken(path, make=maker.token, made=made.append)).jobs())
         assert made == ["made"]
         assert path.stat().st_mode & 0o777 == 0o600
         for ask in (
@@ -223,7 +223,7 @@ async def test_a_token_that_ended_or_is_refused_is_made_anew_and_nothing_is_lost
         ):
             made.clear()
             path.write_text(with_a_wrong_signature(token_of(lab, "root", 3600)))
-            token = SlurmToken(path, maker=maker, made=made.append)
+            token = SlurmToken(path, make=maker.token, made=made.append)
             assert await ask(over_tcp(lab, token), CommandController(lab.conf, token=token)) is not None
             assert made == ["made"]
     waiting = {

@@ -8,9 +8,8 @@ import asyncio
 import base64
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -25,15 +24,8 @@ _REST_SECONDS = 20.0
 token."""
 
 
-class TokenMaker(Protocol):
-    """A maker of tokens for whoever asks."""
-
-    async def token(self, seconds: int) -> str:
-        """A token that lasts so many seconds.
-
-        Raises:
-            SlurmError: no token was made.
-        """
+type MakeToken = Callable[[int], Awaitable[str]]
+"""Makes a token that lasts so many seconds, or raises a `SlurmError`."""
 
 
 class _TokenClaims(msgspec.Struct, frozen=True):
@@ -48,7 +40,7 @@ class SlurmToken:
 
     Args:
         path: path of the file. Somebody else may put a new token into its place at any time.
-        maker: makes new ones, which are kept there; None where that is left to somebody else.
+        make: makes new ones, which are kept there; None where that is left to somebody else.
         made: is told the outcome each time: `made` or `failed`.
     """
 
@@ -56,11 +48,11 @@ class SlurmToken:
         self,
         path: Path,
         *,
-        maker: TokenMaker | None = None,
+        make: MakeToken | None = None,
         made: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._path = path
-        self._maker = maker
+        self._make = make
         self._made = made
         self._turn = asyncio.Lock()
         self._asked: float | None = None
@@ -73,9 +65,9 @@ class SlurmToken:
         """
         async with self._turn:
             found, why = self._read()
-            if self._maker is not None and (not found or self._ends_soon(found)) and self._may_ask():
+            if self._make is not None and (not found or self._ends_soon(found)) and self._may_ask():
                 try:
-                    return await self._make_anew(self._maker)
+                    return await self._make_anew(self._make)
                 except SlurmUnreachableError as error:
                     why = str(error)  # one that still lasts a while is better than none
             if not found:
@@ -87,10 +79,10 @@ class SlurmToken:
         async with self._turn:
             if self._read()[0] not in ("", refused):
                 return True
-            if self._maker is None or not self._may_ask():
+            if self._make is None or not self._may_ask():
                 return False
             try:
-                await self._make_anew(self._maker)
+                await self._make_anew(self._make)
             except SlurmUnreachableError:
                 return False
             return True
@@ -108,10 +100,10 @@ class SlurmToken:
     def _may_ask(self) -> bool:
         return self._asked is None or time.time() - self._asked >= _REST_SECONDS
 
-    async def _make_anew(self, maker: TokenMaker) -> str:
+    async def _make_anew(self, make: MakeToken) -> str:
         self._asked = time.time()
         try:
-            found = await maker.token(TOKEN_SECONDS)
+            found = await make(TOKEN_SECONDS)
             self._keep(found)
         except (SlurmError, OSError) as error:
             self._made("failed")

@@ -132,7 +132,7 @@ def _token(settings: SlurmBridgeSettings, instruments: BridgeInstruments) -> Slu
         return None
     return SlurmToken(
         Path(settings.slurm_token),
-        maker=None if settings.submit_socket is None else _submitting(settings, settings.submit_socket),
+        make=None if settings.submit_socket is None else _submitting(settings, settings.submit_socket).token,
         made=lambda outcome: instruments.token_renewals.labels(outcome).inc(),
     )
 
