@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairlead_contracts.base.observer import SILENT
 from fairlead_kube.client import KubeClient, connect
-from fairlead_kube.observer import SILENT
 from fairlead_kube.reflector import Key
 from fairlead_kube.settings import KubeSettings
 from fairlead_slurm_bridge.gate.attempts import LABEL_RESTARTS, Attempt

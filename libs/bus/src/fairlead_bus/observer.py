@@ -1,32 +1,11 @@
-"""Reports of the bus on what it meets, without a metrics or log library of its own."""
+"""Observers of the bus: one that keeps what it hears, and one that a flood of notes does not get past."""
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 
-
-class BusObserver(Protocol):
-    """Hears of everything that the bus counts, and of what a person should read: each occurrence by one of the two."""
-
-    def count(self, what: str, amount: int = 1) -> None:
-        """`amount` more of `what`; the set of names is small and fixed."""
-
-    def note(self, what: str, **facts: object) -> None:
-        """Notes an occurrence that is worth a log line, and counts it."""
-
-
-class _SilentBusObserver:
-    def count(self, what: str, amount: int = 1) -> None:
-        pass
-
-    def note(self, what: str, **facts: object) -> None:
-        pass
-
-
-SILENT: BusObserver = _SilentBusObserver()
-"""The observer of callers that do not listen."""
+from fairlead_contracts.base.observer import LibraryObserver
 
 
 class BusTally:
@@ -63,7 +42,7 @@ class RateLimitedNotes:
     What is held back is told as `held_back` with the first note of the next minute.
     """
 
-    def __init__(self, observer: BusObserver, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, observer: LibraryObserver, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._observer = observer
         self._clock = clock
         self._since = -_MINUTE

@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
 import msgspec
 
+from fairlead_contracts.base.observer import SILENT, LibraryObserver
 from fairlead_kube.connection.kubeconfig import find_access
 from fairlead_kube.connection.throttle import Throttle
 from fairlead_kube.connection.transport import APPLY_PATCH, JSON, MERGE_PATCH, Transport, open_transport
 from fairlead_kube.errors import ExpiredError, MalformedAnswerError
 from fairlead_kube.kinds.objects import KubeStruct
 from fairlead_kube.kinds.resources import PODS, Resource
-from fairlead_kube.observer import SILENT, KubeObserver
 from fairlead_kube.settings import KubeSettings
 
 PAGE = 500
@@ -42,7 +42,7 @@ _PAGE = msgspec.json.Decoder(RawPage)
 class KubeClient:
     """A client of one API server: reads freely, and writes through a token bucket."""
 
-    def __init__(self, transport: Transport, *, writes: Throttle, observer: KubeObserver = SILENT) -> None:
+    def __init__(self, transport: Transport, *, writes: Throttle, observer: LibraryObserver = SILENT) -> None:
         self.transport = transport
         self.request = transport.request
         """A raw call, not held back by `writes`."""
@@ -265,7 +265,7 @@ class KubeClient:
 
 @contextlib.asynccontextmanager
 async def connect(
-    settings: KubeSettings, *, user_agent: str, observer: KubeObserver = SILENT
+    settings: KubeSettings, *, user_agent: str, observer: LibraryObserver = SILENT
 ) -> AsyncIterator[KubeClient]:
     """A client until the block ends. Nothing is sent yet: the first call shows whether the server is there.
 

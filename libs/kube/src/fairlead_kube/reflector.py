@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from fairlead_contracts.base.observer import SILENT, LibraryObserver
 from fairlead_kube.client import PAGE, KubeClient, accepted, selectors
 from fairlead_kube.errors import (
     ExpiredError,
@@ -21,7 +22,6 @@ from fairlead_kube.errors import (
 )
 from fairlead_kube.kinds.objects import ObjectMeta
 from fairlead_kube.kinds.resources import Resource
-from fairlead_kube.observer import SILENT, KubeObserver
 from fairlead_kube.watching import (
     INITIAL_END,
     WatchEvent,
@@ -85,7 +85,7 @@ class Reflector[T: Described, U]:
         namespace: str | None = None,
         label_selector: str | None = None,
         field_selector: str | None = None,
-        observer: KubeObserver = SILENT,
+        observer: LibraryObserver = SILENT,
         page: int = PAGE,
         rest: Callable[[], float] = lambda: 0.0,
     ) -> None:

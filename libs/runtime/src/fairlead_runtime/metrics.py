@@ -84,7 +84,7 @@ class Metrics:
 
 
 class MetricsObserver:
-    """Counts and logs what a library tells its observer; fits the observer protocol of `bus` by its shape.
+    """Counts and logs what a library tells its observer: a `LibraryObserver`.
 
     Args:
         metrics: the metrics of the process; the counter is `fairlead_<subsystem>_events_total{what=...}`.

@@ -6,10 +6,10 @@ from fairlead_checker.check_entries import Entry
 from fairlead_checker.facts import Checked
 from fairlead_checker.instruments import CheckTraces
 from fairlead_contracts.base.instants import Micros, to_datetime
+from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import ConflictError, KubeError, NotFoundError
 from fairlead_kube.kinds.resources import ADMISSION_CHECKS, WORKLOADS
-from fairlead_kube.observer import KubeObserver
 
 FIELD_MANAGER = "fairlead-checker"
 """Field manager of our applies. Kueue sends the whole list of checks itself: a merge patch would replace the others' entries."""
@@ -26,7 +26,7 @@ class CheckWriter:
     """
 
     def __init__(
-        self, client: KubeClient, observer: KubeObserver, traces: CheckTraces, *, dry_run: bool
+        self, client: KubeClient, observer: LibraryObserver, traces: CheckTraces, *, dry_run: bool
     ) -> None:
         self._traces = traces
         self._client = client

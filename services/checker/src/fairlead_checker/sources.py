@@ -11,6 +11,7 @@ from typing import Any
 
 from fairlead_checker.facts import Checked, PodUse, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
+from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_kube.client import KubeClient
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.objects import holds
@@ -19,7 +20,6 @@ from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_kube.kinds.resources import ADMISSION_CHECKS, NODES, PODS, RESOURCE_FLAVORS, WORKLOADS
 from fairlead_kube.kinds.workloads import AdmissionCheck, Workload
-from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Reflector, whole
 from fairlead_policy.fit.observed import ready_node
 from fairlead_policy.fit.shapes import FitNode
@@ -39,7 +39,7 @@ class CheckSources:
     """
 
     def __init__(
-        self, client: KubeClient, controller: str, *, wake: asyncio.Event, observer: KubeObserver
+        self, client: KubeClient, controller: str, *, wake: asyncio.Event, observer: LibraryObserver
     ) -> None:
         def ours(check: AdmissionCheck) -> AdmissionCheck | None:
             return check if check.spec.controller_name == controller else None

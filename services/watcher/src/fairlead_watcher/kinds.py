@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_contracts.frontend.cards import HOLDER
 from fairlead_contracts.messages.state import NodeState
 from fairlead_kube.client import KubeClient
@@ -34,7 +35,6 @@ from fairlead_kube.kinds.resources import (
     Resource,
 )
 from fairlead_kube.kinds.workloads import Workload
-from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Described, Key
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.cards import CardHolding, Refusals, holding_of
@@ -75,7 +75,7 @@ class Kinds:
         clock: Callable[[], Micros],
         ended_stay: Micros,
         wake: asyncio.Event,
-        observer: KubeObserver,
+        observer: LibraryObserver,
         probe_seconds: float,
         rest: Callable[[], float],
     ) -> None:

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version
 from fairlead_kube.errors import FatalKubeError, ForbiddenError, KubeError
 from fairlead_kube.kinds.resources import Resource
-from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Described, Key, Reflector
 
 RETRY_SECONDS = 2.0
@@ -57,7 +57,7 @@ class KindSource[T: Described, U]:
         project: Callable[[T], U | None],
         deliver: Callable[[Key, U | None], None],
         wake: asyncio.Event,
-        observer: KubeObserver,
+        observer: LibraryObserver,
         probe_seconds: float,
         optional: bool = False,
         dispensable: bool = False,

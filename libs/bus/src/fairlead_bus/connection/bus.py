@@ -17,7 +17,7 @@ from fairlead_bus.connection.jetstream import EXPECTED_LAST, MSG_ID, TTL, Ack, J
 from fairlead_bus.connection.nats_connection import NatsConnection
 from fairlead_bus.connection.settings import ConnectionSettings
 from fairlead_bus.errors import ConnectFailedError, FatalBusError, RemoteError
-from fairlead_bus.observer import SILENT, BusObserver
+from fairlead_contracts.base.observer import SILENT, LibraryObserver
 from fairlead_contracts.base.tokens import encode_key
 from fairlead_contracts.topology import TOMBSTONE_SECONDS
 
@@ -46,7 +46,7 @@ class Bus:
         self.name = name
 
     @property
-    def observer(self) -> BusObserver:
+    def observer(self) -> LibraryObserver:
         """The object that hears of reconnects, errors and lost messages."""
         return self.connection.observer
 
@@ -200,7 +200,7 @@ def _in_words(error: object) -> str:
 
 @asynccontextmanager
 async def connect(
-    settings: ConnectionSettings, *, name: str, observer: BusObserver = SILENT
+    settings: ConnectionSettings, *, name: str, observer: LibraryObserver = SILENT
 ) -> AsyncIterator[Bus]:
     """Connects, and stays connected: later losses are retried for ever.
 

@@ -19,7 +19,7 @@ from fairlead_bus.errors import (
     NobodyAnswersError,
     PayloadTooLargeError,
 )
-from fairlead_bus.observer import BusObserver
+from fairlead_contracts.base.observer import LibraryObserver
 
 type Listener = Callable[[Msg], Awaitable[None]]
 type ConnectionListener = Callable[[bool], None]
@@ -36,7 +36,7 @@ _HEADER_PUNCTUATION = len(b": \r\n")
 class NatsConnection:
     """The connection to NATS, for the rest of this library: sends, listens and asks."""
 
-    def __init__(self, observer: BusObserver, has_new_key: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, observer: LibraryObserver, has_new_key: Callable[[], bool] = lambda: False) -> None:
         """Makes a connection that is not opened yet.
 
         Args:

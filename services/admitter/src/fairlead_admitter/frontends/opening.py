@@ -23,11 +23,11 @@ from fairlead_admitter.observe.watch import Watch
 from fairlead_admitter.report.event_recorder import EventSink
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus
+from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.connection.throttle import Throttle
-from fairlead_kube.observer import KubeObserver
 from fairlead_kube.settings import KubeSettings
 from fairlead_policy.levels.withholding import unsteered_level
 
@@ -64,7 +64,7 @@ async def open_frontend(
     settings: AdmitterSettings,
     bus: Bus,
     watch: Watch,
-    observer: KubeObserver,
+    observer: LibraryObserver,
     *,
     epoch: Callable[[], int | None],
 ) -> AsyncIterator[Frontend]:

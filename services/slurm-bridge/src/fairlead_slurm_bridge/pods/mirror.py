@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_kube.client import KubeClient
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.resources import NODES, PODS
-from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Key, Reflector
 from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.attempts import Attempt
@@ -52,7 +52,7 @@ class KubeMirror:
     """
 
     def __init__(
-        self, client: KubeClient, cluster: str, node_labels: Mapping[str, str], *, observer: KubeObserver
+        self, client: KubeClient, cluster: str, node_labels: Mapping[str, str], *, observer: LibraryObserver
     ) -> None:
         self.capacity = CapacityCache()
         self.pods: dict[Key, JobPod] = {}

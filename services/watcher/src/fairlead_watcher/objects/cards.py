@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_contracts.frontend.card_annotations import (
     AllocatedError,
     RegisterError,
@@ -20,7 +21,6 @@ from fairlead_contracts.frontend.card_annotations import (
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation, CardState, with_use
 from fairlead_contracts.messages.state import NodeState
 from fairlead_kube.kinds.objects import PartialObject
-from fairlead_kube.observer import KubeObserver
 from fairlead_kube.reflector import Key
 
 
@@ -72,7 +72,7 @@ class Refusals:
         observer: hears of it; counts and logs.
     """
 
-    def __init__(self, observer: KubeObserver) -> None:
+    def __init__(self, observer: LibraryObserver) -> None:
         self._observer = observer
         self._refused: dict[Key, str] = {}
 
