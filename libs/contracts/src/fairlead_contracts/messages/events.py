@@ -164,12 +164,24 @@ class About(TypedDict):
     traceparent: str | None
 
 
-class Subject(Protocol):
-    """A job that events are about, as a frontend knows it."""
+class Traced(Protocol):
+    """The facts of a job that has a trace: stated of it, or told by its events."""
 
     @property
     def uid(self) -> str:
-        """The job's unique name."""
+        """The frontend's own."""
+
+    @property
+    def submission(self) -> str | None:
+        """The job's id on NATS; None where it was not submitted there."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """The root that it carries."""
+
+
+class Subject(Traced, Protocol):
+    """A job that events are about, as a frontend knows it."""
 
     @property
     def scope(self) -> str:
@@ -178,14 +190,6 @@ class Subject(Protocol):
     @property
     def id(self) -> str:
         """The job's name in its scope."""
-
-    @property
-    def submission(self) -> str | None:
-        """The id under which it was submitted, where it was."""
-
-    @property
-    def traceparent(self) -> str | None:
-        """The trace that it belongs to."""
 
 
 def about(cluster: str, job: Subject, at: Micros, what: str) -> About:

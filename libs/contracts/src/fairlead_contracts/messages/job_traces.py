@@ -12,12 +12,12 @@ import hashlib
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, from_datetime
-from fairlead_contracts.messages.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted
+from fairlead_contracts.messages.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted, Traced
 from fairlead_contracts.messages.state import JobState, Phase
 
 type Attributes = dict[str, str | int | float | bool]
@@ -54,22 +54,6 @@ class TraceContext(NamedTuple):
 
 _DROPPED = TraceContext("0" * 32, "0" * 16, kept=False)
 """The trace of each job that is not kept and has no id that anybody would look for."""
-
-
-class Traced(Protocol):
-    """The facts of a job that has a trace: stated of it, or told by its events."""
-
-    @property
-    def uid(self) -> str:
-        """The frontend's own."""
-
-    @property
-    def submission(self) -> str | None:
-        """The job's id on NATS; None where it was not submitted there."""
-
-    @property
-    def traceparent(self) -> str | None:
-        """The root that it carries."""
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
