@@ -342,6 +342,11 @@ async def test_the_last_word_on_a_job_stands_behind_refusals_and_other_clusters_
     async def standing() -> AnyAnswer | None:
         return await ReplyPublisher(bus, CLUSTER, lambda _: None).standing(sender)
 
+    reads: list[Asked] = []
+
+    async def note(asked: Asked) -> None:
+        reads.append(asked)
+
     await said(REFUSED)
     await said(ACCEPTED, by="elsewhere")
     assert await standing() is None
@@ -350,6 +355,12 @@ async def test_the_last_word_on_a_job_stands_behind_refusals_and_other_clusters_
     found = await standing()
     assert isinstance(found, Ended)
     assert says_cancelled(found)
+    replies = ReplyPublisher(bus, CLUSTER, lambda _: None)
+    assert await replies.standing(sender) == found
+    stop = await bus.subscribe_core(f"$JS.API.STREAM.MSG.GET.{topology.ANSWER}", note)
+    assert await replies.standing(sender) == found
+    await stop()
+    assert len(reads) == 1, "what was read once is not looked for again"
 
 
 async def cancel_unstated(bus: Bus, at: Micros = NOW) -> object:

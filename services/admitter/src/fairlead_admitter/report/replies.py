@@ -35,7 +35,7 @@ from fairlead_runtime.waiting import pause_after
 
 _MOST_READ = 64
 REMEMBERED = 16_384
-"""Submissions whose last answer is remembered; forgetting one costs a look into the stream."""
+"""Jobs whose last word is remembered; forgetting one costs a look into the stream."""
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 1.0
 
@@ -131,7 +131,8 @@ class ReplyPublisher:
         self._bus = bus
         self._cluster = cluster
         self._published = published
-        self._told: OrderedDict[Sender, Stage] = OrderedDict()
+        self._told: OrderedDict[Sender, AnyAnswer | None] = OrderedDict()
+        """The last word on each sender's job, as far as is remembered; None where there is none."""
         self._turns: dict[Sender, _Turns] = {}
         self.trouble: str | None = None
         """The reason for which answers can't be published or read back just now; None where they can."""
@@ -146,8 +147,7 @@ class ReplyPublisher:
 
     async def told(self, sender: Sender) -> Stage:
         """The stage that the sender has been told; asks the stream where this process doesn't remember."""
-        known = self._told.get(sender)
-        return stage_of(await self.standing(sender)) if known is None else known
+        return stage_of(self._told[sender] if sender in self._told else await self.standing(sender))
 
     async def standing(self, sender: Sender) -> AnyAnswer | None:
         """The last word in the stream on the sender's job in this cluster; None where there is none, or none that this release reads.
@@ -158,9 +158,10 @@ class ReplyPublisher:
         subject = subjects.answer(*sender)
         stored = await self._call_until_answered(lambda: self._bus.last(topology.ANSWER, subject))
         found = self._about_a_job(stored)
-        if stored is not None and found is None and self._told.get(sender) is not Stage.NOTHING:
-            found = await self._word_before(subject, stored.seq)
-        self._remember(sender, stage_of(found))
+        if stored is not None and found is None:
+            known = sender in self._told
+            found = self._told[sender] if known else await self._word_before(subject, stored.seq)
+        self._remember(sender, found)
         return found
 
     async def _word_before(self, subject: str, end: int) -> AnyAnswer | None:
@@ -190,12 +191,11 @@ class ReplyPublisher:
         subject, payload = subjects.answer(*sender), to_json(answer)
         await self._call_until_answered(lambda: self._bus.publish(subject, payload, msg_id=msg_id))
         self._published(answer)
-        stage = stage_of(answer)
-        if stage is not Stage.NOTHING:
-            self._remember(sender, max(stage, self._told.get(sender, Stage.NOTHING)))
+        if stage_of(answer) >= max(Stage.ACCEPTED, stage_of(self._told.get(sender))):
+            self._remember(sender, answer)
 
-    def _remember(self, sender: Sender, stage: Stage) -> None:
-        self._told[sender] = stage
+    def _remember(self, sender: Sender, word: AnyAnswer | None) -> None:
+        self._told[sender] = word
         self._told.move_to_end(sender)
         while len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
