@@ -283,6 +283,50 @@ async def test_cancelled_in_the_same_moment_no_job_goes_on(
     assert len(cluster.jobs) == len(names)
 
 
+async def test_a_copy_that_a_dead_admitter_had_in_hand_is_answered(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    await give_back_after(bus, 2.0)
+    async with run_admitter() as admitter:
+        await submit(bus, a_body(id="x"))
+        await until(answers, "x", Accepted)
+        await eventually(lambda: sample(admitter, "submissions_total", outcome="accepted") == 1)
+    await submit(bus, a_body(id="x"), msg_id="copy")
+    await take_in_hand(bus)
+    await cancel(bus, "x")
+    async with run_admitter():
+        *_, copy = await until(answers, "x", Accepted, Cancelling, Ended, Ended)
+        await settled(bus)
+    assert copy == msgspec.structs.replace(answers[2], repeated=True)
+    assert len(cluster.jobs) == 1
+
+
+async def test_what_was_answered_and_never_acked_is_not_answered_again(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], nats_server: NatsServer, tmp_path: Path
+) -> None:
+    await give_back_after(bus, 2.0)
+    given = {"cluster": CLUSTER, "nats_url": nats_server.url, "frontend_timeout_seconds": 30}
+    cluster.hold_replies.clear()
+    with ServiceProcess("admitter", tmp_path, given, name="first") as first:
+        await submit(bus, a_body(id="x"))
+        await eventually(lambda: cluster.creations, 30, what="the job is made")
+        first.kill()
+    accepted = msgspec.structs.replace(
+        ACCEPTED, id="x", tenant="team-a", cluster=CLUSTER, repeated=msgspec.UNSET
+    )
+    submission = await bus.last(topology.SUBMIT, subjects.submit(CLUSTER, "team-a"))
+    assert submission is not None
+    told = f"accepted-{CLUSTER}-{submission.seq}"
+    await bus.publish(subjects.answer("team-a", "x"), to_json(accepted), msg_id=told)
+    cluster.hold_replies.set()
+    with ServiceProcess("admitter", tmp_path, given, name="second"):
+        await eventually(lambda: len(cluster.creations) == 2, 30, what="it is asked for again")
+        await settled(bus)
+        await submit(bus, a_body(id="y"))
+        await until(answers, "y", Accepted)
+    assert [answer for answer in answers if answer.id == "x"] == [accepted]
+
+
 async def test_a_cancellation_leaves_the_job_of_a_later_submission_alone(
     bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:

@@ -181,9 +181,10 @@ class IntakeLane:
             await self._accept(delivery, order, created, at)
             return
         self._taken("repeated")
-        if delivery.deliveries == 1:
+        told = f"accepted-{self._cluster}-{delivery.stream_seq}"
+        if delivery.deliveries == 1 or not await self._replies.was_told(sender, told):
             again = msgspec.structs.replace(standing, repeated=True)
-            await self._replies.tell(again, msg_id=f"repeated-{self._cluster}-{delivery.stream_seq}")
+            await self._replies.tell(again, msg_id=told)
 
     async def _refuse(self, delivery: Delivery, refusal: SubmissionRefusal) -> None:
         answer = Refused(

@@ -9,7 +9,7 @@ remembered, and read back from the answer stream where this process doesn't know
 import asyncio
 import enum
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairlead_bus import Bus, RetryableBusError
-from fairlead_bus.connection.jetstream import Stored
+from fairlead_bus.connection.jetstream import MSG_ID, Stored
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
@@ -160,30 +160,35 @@ class ReplyPublisher:
         found = self._about_a_job(stored)
         if stored is not None and found is None:
             known = sender in self._told
-            found = self._told[sender] if known else await self._word_before(subject, stored.seq)
+            found = self._told[sender] if known else await self._word_before(sender)
         self._remember(sender, found)
         return found
 
-    async def _word_before(self, subject: str, end: int) -> AnyAnswer | None:
-        found, seq = None, 0
+    async def was_told(self, sender: Sender, msg_id: str) -> bool:
+        """Whether one of the first `_MOST_READ` answers to the sender went out under this id."""
+        return any([one.headers.get(MSG_ID) == msg_id async for one in self._first_answers(sender)])
+
+    async def _word_before(self, sender: Sender) -> AnyAnswer | None:
+        words = [self._about_a_job(one) async for one in self._first_answers(sender)]
+        return next((word for word in reversed(words) if word is not None), None)
+
+    async def _first_answers(self, sender: Sender) -> AsyncIterator[Stored]:
+        subject, seq = subjects.answer(*sender), 0
         for _ in range(_MOST_READ):
             call = partial(self._bus.jetstream.next_of, topology.ANSWER, subject, seq + 1)
             stored = await self._call_until_answered(call)
-            if stored is None or stored.seq >= end:
-                break
-            found, seq = self._about_a_job(stored) or found, stored.seq
-        return found
+            if stored is None:
+                return
+            yield stored
+            seq = stored.seq
 
     def _about_a_job(self, stored: Stored | None) -> AnyAnswer | None:
         try:
             answer = None if stored is None else ANSWER.decode(stored.payload)
         except ContractError:
             return None
-        return (
-            None
-            if answer is None or isinstance(answer, Refused) or answer.cluster != self._cluster
-            else answer
-        )
+        is_it = answer is not None and not isinstance(answer, Refused) and answer.cluster == self._cluster
+        return answer if is_it else None
 
     async def tell(self, answer: AnyAnswer, *, msg_id: str) -> None:
         """Publish the answer. Returns when it is stored."""
