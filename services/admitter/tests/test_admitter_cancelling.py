@@ -1,6 +1,7 @@
 """Cancellations on a real nats-server: a job is taken back by its own tenant alone, and never runs on unnoticed."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from fairlead_admitter.intake.creation import Created, JobOrder, Removal, Retryi
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.replies import ReplyPublisher, Sender
-from fairlead_bus import Asked, Bus, Delivery, NotYetError
+from fairlead_bus import Asked, Bus, Delivery, NotYetError, UnavailableError
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
@@ -34,7 +35,7 @@ from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.by_hand.bus_harness import sample
 from fairlead_testkit.by_hand.fake_cluster import CLUSTER, FakeCluster, RunAdmitter
 from fairlead_testkit.by_hand.people import cancel, submit
-from fairlead_testkit.inputs.builders import NOW, a_body, a_job
+from fairlead_testkit.inputs.builders import NOW, a_body, a_cancellation, a_job
 from fairlead_testkit.inputs.examples import example
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -327,6 +328,24 @@ async def test_what_was_answered_and_never_acked_is_not_answered_again(
     assert [answer for answer in answers if answer.id == "x"] == [accepted]
 
 
+async def test_messages_of_an_id_keep_their_order_while_the_frontend_is_away(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    names = [f"x{number}" for number in range(20)]
+    async with run_admitter():
+        await cluster.go_down()
+        for name in names:
+            for body in (a_body(id=name), a_cancellation(name), a_body(id=name, pods=2)):
+                await submit(bus, body)
+        await asyncio.sleep(2.0)  # each is tried now and then
+        await cluster.come_up()
+        await settled(bus)
+    for name in names:
+        kinds = [type(one) for one in answers if one.id == name and not isinstance(one, Ended)]
+        assert kinds == [Accepted, Cancelling, Refused], name
+    assert {job.phase for job in cluster.jobs.values()} == {Phase.ENDED}
+
+
 async def test_a_cancellation_leaves_the_job_of_a_later_submission_alone(
     bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
@@ -405,6 +424,30 @@ async def test_the_last_word_on_a_job_stands_behind_refusals_and_other_clusters_
     assert await replies.standing(sender) == found
     await stop()
     assert len(reads) == 1, "what was read once is not looked for again"
+
+
+async def test_only_messages_of_the_sender_wait_for_one_that_is_tried_again(bus: Bus, policy: int) -> None:
+    assert policy
+    replies, x = ReplyPublisher(bus, CLUSTER, lambda _: None), Sender("team-a", "x")
+
+    async def tried(seq: int, *, sender: Sender = x, finds: type[Exception] | None = None) -> bool:
+        with contextlib.suppress(NotYetError, UnavailableError):
+            async with replies.turn(sender, seq):
+                if finds is not None:
+                    raise finds("not now", **({"seconds": 1.0} if finds is NotYetError else {}))
+                return True
+        return False
+
+    assert not await tried(0, finds=UnavailableError), "an event's answer"
+    assert not await tried(7, finds=NotYetError)
+    assert not await tried(8)
+    assert not await tried(9)
+    assert await tried(6)
+    assert await tried(9, sender=Sender("team-a", "y"))
+    assert [await tried(7), await tried(9), await tried(8), await tried(9)] == [True, False, True, True]
+    assert not await tried(10, finds=NotYetError)
+    replies.begin_anew()
+    assert await tried(11), "another replica led meanwhile"
 
 
 async def cancel_unstated(bus: Bus, at: Micros = NOW) -> object:

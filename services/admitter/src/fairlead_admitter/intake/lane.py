@@ -88,12 +88,12 @@ class IntakeLane:
         except FieldError as error:
             raise PoisonError(f"its sender cannot be answered: {error}") from error
         if isinstance(ruled, Cancellation):
-            async with self._replies.turn(sender):
+            async with self._replies.turn(sender, delivery.stream_seq):
                 await self._cancel(delivery, ruled)
             return
         caller = self._traces.caller(delivery, ruled)
         if isinstance(ruled, SubmissionRefusal):
-            async with self._replies.turn(ruled.sender):
+            async with self._replies.turn(sender, delivery.stream_seq):
                 await self._refuse(delivery, ruled)
             return
         root = self._traces.submitted(ruled, delivery.at, caller)
@@ -120,7 +120,7 @@ class IntakeLane:
         # Before the job is there: no start may be told with an earlier instant than its acceptance.
         at = datetime.now(UTC)
         # The turn is held from before the creation: the job may start before its acceptance is published.
-        async with self._replies.turn(sender):
+        async with self._replies.turn(sender, delivery.stream_seq):
             objection = self._pressure.objection(ruled.tenant, delivery)
             if objection is not None and not await self._is_known(sender):
                 await self._refuse(delivery, self._admission.refused_for_now(ruled, objection))

@@ -2,8 +2,9 @@
 
 Two lanes write answers: the intake, and the one that turns events into answers. A job can start before its acceptance
 was published, and after a crash the event of its start can be delivered before the submission is. So each submission
-has one lock here, and an answer that would come too early first brings the ones before it. What was heard last is
-remembered, and read back from the answer stream where this process doesn't know.
+has one lock here, and an answer that would come too early first brings the ones before it. A message that has to be
+tried again keeps those of its sender behind it waiting. What was heard last is remembered, and read back from the
+answer stream where this process doesn't know.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_bus import Bus, RetryableBusError
+from fairlead_bus import Bus, NotYetError, RetryableBusError
 from fairlead_bus.connection.jetstream import MSG_ID, Stored
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
@@ -36,6 +37,7 @@ from fairlead_runtime.waiting import pause_after
 _MOST_READ = 64
 REMEMBERED = 16_384
 """Jobs whose last word is remembered; forgetting one costs a look into the stream."""
+_IN_ORDER_SECONDS = 1.0
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 1.0
 
@@ -92,9 +94,13 @@ class _Turns(msgspec.Struct):
 class _Turn(AbstractAsyncContextManager[None]):
     """A turn to answer one sender. A generator in its place costs each submission twice as much."""
 
-    def __init__(self, all_turns: dict[Sender, _Turns], sender: Sender) -> None:
+    def __init__(
+        self, all_turns: dict[Sender, _Turns], sender: Sender, waiting: dict[Sender, set[int]], seq: int
+    ) -> None:
         self._all = all_turns
         self._sender = sender
+        self._waiting = waiting
+        self._seq = seq
 
     async def __aenter__(self) -> None:
         turns = self._all.get(self._sender)
@@ -106,8 +112,18 @@ class _Turn(AbstractAsyncContextManager[None]):
         except BaseException:
             self._leave(turns)
             raise
+        if min(self._waiting.get(self._sender, ()), default=self._seq) < self._seq:
+            before = NotYetError("an earlier message under its id is not settled", seconds=_IN_ORDER_SECONDS)
+            await self.__aexit__(type(before))
+            raise before
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        if self._seq and kind is not None and issubclass(kind, NotYetError | RetryableBusError):
+            self._waiting.setdefault(self._sender, set()).add(self._seq)
+        elif self._sender in self._waiting:
+            self._waiting[self._sender].discard(self._seq)
+            if not self._waiting[self._sender]:
+                del self._waiting[self._sender]
         turns = self._all[self._sender]
         turns.lock.release()
         self._leave(turns)
@@ -134,16 +150,27 @@ class ReplyPublisher:
         self._told: OrderedDict[Sender, AnyAnswer | None] = OrderedDict()
         """The last word on each sender's job, as far as is remembered; None where there is none."""
         self._turns: dict[Sender, _Turns] = {}
+        self._waiting: dict[Sender, set[int]] = {}
+        """Sequences of each sender's messages that are to be tried again."""
         self.trouble: str | None = None
         """The reason for which answers can't be published or read back just now; None where they can."""
 
     def begin_anew(self) -> None:
         """Forgets how far senders were told: another replica may have answered meanwhile."""
         self._told.clear()
+        self._waiting.clear()
 
-    def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:
-        """The sender's turn: while the block lasts nobody else answers it. Turns are given in the order asked for."""
-        return _Turn(self._turns, sender)
+    def turn(self, sender: Sender, seq: int = 0) -> AbstractAsyncContextManager[None]:
+        """The sender's turn: while the block lasts nobody else answers it. Turns are given in the order asked for.
+
+        Args:
+            sender: the sender.
+            seq: stream sequence of the sender's message that is to be answered; 0 where it is none.
+
+        Raises:
+            NotYetError: on entering: an earlier message of the sender raised that, and has had no turn since.
+        """
+        return _Turn(self._turns, sender, self._waiting, seq)
 
     async def told(self, sender: Sender) -> Stage:
         """The stage that the sender has been told; asks the stream where this process doesn't remember."""
