@@ -137,6 +137,11 @@ def a_pytorch_job(queue_name: str = "", *, suspend: bool = False) -> KubeObject:
     return {**found, "spec": {**found["spec"], "runPolicy": {"suspend": suspend}}}
 
 
+def a_ray_job(*owners: KubeObject, **status: object) -> KubeObject:
+    metadata = {"name": "ray", "namespace": "team-a", "ownerReferences": list(owners)}
+    return {"kind": "RayJob", "metadata": metadata, "status": status}
+
+
 ADMITTED = {
     "metadata": {
         "name": "job-train",
@@ -406,6 +411,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ),
     ("job-without-queue", Severity.WARNING, changed(jobs=[a_job()])),
     ("job-without-queue", Severity.WARNING, changed(pytorch_jobs=[a_pytorch_job()])),
+    ("job-without-queue", Severity.WARNING, changed(others=[a_ray_job(jobDeploymentStatus="Running")])),
     ("job-queue-missing", Severity.WARNING, changed(jobs=[a_job("mian", suspend=True)])),
     ("job-not-suspended", Severity.WARNING, changed(jobs=[a_job("main")])),
     ("job-not-suspended", Severity.WARNING, changed(pytorch_jobs=[a_pytorch_job("main")])),
@@ -482,6 +488,9 @@ FINE: list[tuple[str, Survey]] = [
     ("nodepool-cannot-make", changed(node_pools=[node_pool(labels={GPU_PRODUCT: A100})])),
     ("job-without-queue", changed(jobs=[a_job(status=COMPLETE)])),
     ("job-without-queue", changed(jobs=[a_job()], local_queues=[])),
+    ("job-without-queue", changed(others=[a_ray_job({"kind": "AppWrapper", "controller": True})])),
+    ("job-without-queue", changed(others=[a_ray_job(jobDeploymentStatus="Complete")])),
+    ("job-without-queue", changed(others=[a_ray_job(applicationState={"state": "COMPLETED"})])),
     ("job-queue-missing", changed(jobs=[a_job("main", suspend=True)])),
     ("job-not-suspended", changed(jobs=[a_job("main")], workloads=[ADMITTED])),
     ("job-not-suspended", changed(jobs=[a_job("main", suspend=True)])),

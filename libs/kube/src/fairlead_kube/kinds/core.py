@@ -11,6 +11,9 @@ from fairlead_kube.kinds.objects import (
 )
 from fairlead_kube.kinds.pods import PodTemplate
 
+_ENDS = frozenset({"Complete", "Completed", "Failed", "Succeeded"})
+"""Words for an end, of conditions and phases."""
+
 
 class NodeSpec(KubeStruct, frozen=True, kw_only=True):
     """The taints and the mark of a node that keep pods off."""
@@ -95,6 +98,32 @@ class PyTorchJob(KubeStruct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PyTorchJobSpec = PyTorchJobSpec()
     status: TrainingJobStatus = TrainingJobStatus()
+
+
+class QueuedStatus(TrainingJobStatus, frozen=True, kw_only=True):
+    """Progress of an object of any kind that is queued, in the field that the kind has for it."""
+
+    job_deployment_status: str = ""
+    """Progress of a RayJob."""
+    phase: str = ""
+    """Progress of an AppWrapper."""
+    application_state: dict[str, str] | None = None
+    """Progress of a SparkApplication: `state` and an error."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it ended, well or not."""
+        state = (self.application_state or {}).get("state", "")
+        said = (self.job_deployment_status, self.phase, state.capitalize())
+        return not _ENDS.isdisjoint(said) or any(holds(self.conditions, kind) for kind in _ENDS)
+
+
+class QueuedObject(KubeStruct, frozen=True, kw_only=True):
+    """An object of any kind that Kueue makes Workloads for."""
+
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    status: QueuedStatus = QueuedStatus()
 
 
 class NodePoolTemplateSpec(KubeStruct, frozen=True, kw_only=True):

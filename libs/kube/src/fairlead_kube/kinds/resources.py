@@ -4,7 +4,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from fairlead_kube.kinds.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.kinds.core import (
+    Job,
+    Namespace,
+    Node,
+    NodePool,
+    PyTorchJob,
+    QueuedObject,
+    WebhookConfiguration,
+)
 from fairlead_kube.kinds.objects import PartialObject
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
@@ -92,32 +100,25 @@ VALIDATING_WEBHOOKS = _kind(
 )
 
 
-def _queued(group: str, version: str, kind: str) -> Resource[PartialObject]:
-    return Resource(
-        group=group,
-        version=version,
-        plural=f"{kind.lower()}s",
-        kind=kind,
-        namespaced=True,
-        shape=PartialObject,
-        metadata_only=True,
-    )
+def _queued(api: str, kind: str) -> Resource[QueuedObject]:
+    return _kind(api, f"{kind.lower()}s", kind, QueuedObject, namespaced=True)
 
 
+STATEFUL_SETS = _queued("apps/v1", "StatefulSet")
 QUEUED_KINDS = (
-    _queued("jobset.x-k8s.io", "v1alpha2", "JobSet"),
-    _queued("ray.io", "v1", "RayJob"),
-    _queued("ray.io", "v1", "RayCluster"),
-    _queued("ray.io", "v1", "RayService"),
-    _queued("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
-    _queued("apps", "v1", "StatefulSet"),
-    _queued("kubeflow.org", "v2beta1", "MPIJob"),
-    _queued("kubeflow.org", "v1", "TFJob"),
-    _queued("kubeflow.org", "v1", "XGBoostJob"),
-    _queued("kubeflow.org", "v1", "PaddleJob"),
-    _queued("kubeflow.org", "v1", "JAXJob"),
-    _queued("trainer.kubeflow.org", "v1alpha1", "TrainJob"),
-    _queued("workload.codeflare.dev", "v1beta2", "AppWrapper"),
-    _queued("sparkoperator.k8s.io", "v1beta2", "SparkApplication"),
+    _queued("jobset.x-k8s.io/v1alpha2", "JobSet"),
+    _queued("ray.io/v1", "RayJob"),
+    _queued("ray.io/v1", "RayCluster"),
+    _queued("ray.io/v1", "RayService"),
+    _queued("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+    STATEFUL_SETS,
+    _queued("kubeflow.org/v2beta1", "MPIJob"),
+    _queued("kubeflow.org/v1", "TFJob"),
+    _queued("kubeflow.org/v1", "XGBoostJob"),
+    _queued("kubeflow.org/v1", "PaddleJob"),
+    _queued("kubeflow.org/v1", "JAXJob"),
+    _queued("trainer.kubeflow.org/v1alpha1", "TrainJob"),
+    _queued("workload.codeflare.dev/v1beta2", "AppWrapper"),
+    _queued("sparkoperator.k8s.io/v1beta2", "SparkApplication"),
 )
 """Kinds that Kueue 0.19 makes Workloads for, beside Jobs, PyTorchJobs and pods. A Deployment's pods are queued one by one."""

@@ -20,7 +20,7 @@ from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version, served, server_version, whoami
 from fairlead_kube.errors import ForbiddenError, InternalError, NotFoundError
-from fairlead_kube.kinds.core import WebhookConfiguration
+from fairlead_kube.kinds.core import QueuedObject, WebhookConfiguration
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.resources import (
     ADMISSION_CHECKS,
@@ -36,7 +36,9 @@ from fairlead_kube.kinds.resources import (
     PODS,
     PRIORITY_CLASSES,
     PYTORCH_JOBS,
+    QUEUED_KINDS,
     RESOURCE_FLAVORS,
+    STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
@@ -141,6 +143,7 @@ async def _objects(reader: _KindReader, survey: Survey) -> Survey:
         "workloads": _unfinished(reader),
         "jobs": reader.all(JOBS),
         "pytorch_jobs": reader.all(PYTORCH_JOBS),
+        "others": _others(reader),
         "gang_pods": _gang_pods(reader),
         "deployments": reader.all(DEPLOYMENTS),
         "webhooks": _webhooks(reader),
@@ -152,6 +155,11 @@ async def _objects(reader: _KindReader, survey: Survey) -> Survey:
 
 async def _unfinished(reader: _KindReader) -> list[Workload]:
     return [one for one in await reader.all(WORKLOADS) if not one.holds("Finished")]
+
+
+async def _others(reader: _KindReader) -> list[QueuedObject]:
+    kinds = [kind for kind in QUEUED_KINDS if kind != STATEFUL_SETS]
+    return [one for kind in kinds for one in await reader.all(kind)]
 
 
 async def _gang_pods(reader: _KindReader) -> list[Pod]:

@@ -11,7 +11,15 @@ from fairlead_contracts.frontend.observed import Taint, Toleration
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_kube.kinds.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.kinds.core import (
+    Job,
+    Namespace,
+    Node,
+    NodePool,
+    PyTorchJob,
+    QueuedObject,
+    WebhookConfiguration,
+)
 from fairlead_kube.kinds.objects import ObjectMeta
 from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.quantities import bounded_quota
@@ -85,6 +93,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """Workloads whose priority somebody seems to have moved, with their writers."""
     jobs: list[Job] = []
     pytorch_jobs: list[PyTorchJob] = []
+    others: list[QueuedObject] = []
+    """Objects of the other kinds that are meant to be queued; of StatefulSets most are not."""
     gang_pods: list[Pod] = []
     """Running pods of Jobs, PyTorchJobs and pod groups."""
     deployments: list[Deployment] = []

@@ -45,23 +45,38 @@ def _standing(survey: Survey) -> Iterator[_SeenJob]:
         ),
     ]
     for kind, metadata, suspended, conditions in several:
-        owner = metadata.controller
-        if (owner.kind if owner else "") in _STANDALONE and not any(holds(conditions, end) for end in _ENDS):
+        if _is_alone(metadata) and not any(holds(conditions, end) for end in _ENDS):
             yield _SeenJob(kind, metadata, suspended)
+
+
+def _others(survey: Survey) -> Iterator[_SeenJob]:
+    """Objects of other kinds that are not over, in namespaces with a LocalQueue."""
+    for one in survey.others:
+        if (
+            _is_alone(one.metadata)
+            and not one.status.over
+            and one.metadata.namespace in survey.managed_namespaces
+        ):
+            yield _SeenJob(one.kind, one.metadata, suspended=False)
+
+
+def _is_alone(metadata: ObjectMeta) -> bool:
+    owner = metadata.controller
+    return (owner.kind if owner else "") in _STANDALONE
 
 
 @check(
     "queue names",
     "job-without-queue",
-    fine="every Job and PyTorchJob in the tenants' namespaces names its queue",
+    fine="every Job, JobSet, RayJob and the like in the tenants' namespaces names its queue",
     needs=_NEEDS,
 )
 def _queueless(survey: Survey) -> Iterator[Finding]:
     entries = {queue.metadata.namespace: queue.metadata.name for queue in reversed(survey.local_queues)}
-    found = [one for one in _managed(survey) if not queue_label(one.metadata)]
+    found = [one for one in (*_managed(survey), *_others(survey)) if not queue_label(one.metadata)]
     for (kind, namespace), several in _grouped(found).items():
         first = several[0].metadata.name
-        field = "spec.suspend" if kind == "Job" else "spec.runPolicy.suspend"
+        field = {"Job": "spec.suspend: true, ", "PyTorchJob": "spec.runPolicy.suspend: true, "}.get(kind, "")
         yield warning(
             "job-without-queue",
             f"{kind}/{namespace}/{first}",
@@ -69,7 +84,7 @@ def _queueless(survey: Survey) -> Iterator[Finding]:
             why="they wait for ever: Kueue was told to hold such jobs back"
             if survey.kueue.manages_all_jobs
             else "they run beside the queue, take what Kueue believes to be free, and count in nobody's share",
-            mend=f"metadata:\n  labels: {{kueue.x-k8s.io/queue-name: {entries[namespace]}}}\n# and {field}: true, on the new job",
+            mend=f"metadata:\n  labels: {{kueue.x-k8s.io/queue-name: {entries[namespace]}}}\n# {field and f'and {field}'}on the new one",
         )
 
 
