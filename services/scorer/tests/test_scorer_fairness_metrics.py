@@ -61,7 +61,11 @@ def a_content(positions: list[Position], tenants: list[str]) -> Content:
 
 def shown(content: Content) -> str:
     registry = CollectorRegistry()
-    registry.register(FairnessMetrics(lambda: [(ShardName("gpu", 3), content)], dict, lambda: NOW))
+    registry.register(
+        FairnessMetrics(
+            list, lambda: [(ShardName("gpu", 3), content)], lambda: 0, pools=dict, clock=lambda: NOW
+        )
+    )
     return generate_latest(registry).decode()
 
 

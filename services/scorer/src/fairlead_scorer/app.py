@@ -17,7 +17,7 @@ from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.query.reservations import ADMITTER, ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering_view import SteeringView
-from fairlead_scorer.report.fairness_metrics import FairnessMetrics, ShardMetrics
+from fairlead_scorer.report.fairness_metrics import FairnessMetrics
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router, TenantPace
 from fairlead_scorer.scorer import ROLE, Scorer
@@ -72,8 +72,8 @@ async def _score(
         spans=lifecycle.spans,
     )
     pools = lambda: state_view.cache.pools  # noqa: E731 # one line of wiring
-    lifecycle.metrics.registry.register(FairnessMetrics(scorer.decided, pools, wall_clock))
-    lifecycle.metrics.registry.register(ShardMetrics(scorer.owned, scorer.dirty, pools))
+    series = FairnessMetrics(scorer.owned, scorer.decided, scorer.dirty, pools=pools, clock=wall_clock)
+    lifecycle.metrics.registry.register(series)
     asker = ShardAsker(bus, scorer.owns, timeout=settings.answer_seconds)
     reserved = ReserveView(state_view.cache, roster)
     steering = SteeringView(state_view.cache, state_view.words, roster, reserved)

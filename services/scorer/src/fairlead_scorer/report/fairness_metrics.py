@@ -1,6 +1,6 @@
-"""Fairness as metrics: what each tenant of our shards has, may have and waits for; worked out when it is scraped.
+"""Fairness as metrics: what each tenant of our shards has, may have and waits for, and what there is to do.
 
-`ShardMetrics` tells of shards, waiting jobs and past use. Neither is worked out at each pass.
+It is worked out when it is scraped, and not at each pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,28 +28,35 @@ class FairnessMetrics(Collector):
     """Series of the shards that this replica owns; a shard that goes to another takes its series along.
 
     Args:
-        decided: the last published content of each owned shard.
+        owned: our shards.
+        decided: the last published content of each of them.
+        dirty: the number of them that wait to be decided.
         pools: the pools by name.
         clock: now.
     """
 
     def __init__(
         self,
+        owned: Callable[[], Iterable[ShardName]],
         decided: Callable[[], Iterable[tuple[ShardName, Content]]],
+        dirty: Callable[[], int],
+        *,
         pools: Callable[[], Mapping[str, ScoredPool]],
         clock: Callable[[], Micros],
     ) -> None:
+        self._owned = owned
         self._decided = decided
+        self._dirty = dirty
         self._pools = pools
         self._clock = clock
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Families without samples: without this method the registry would collect all series to learn their names."""
-        return _families().values()
+        return (_tenant_families() | _shard_families()).values()
 
     @override
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        found = _families()
+        found = _tenant_families() | _shard_families()
         decided = list(self._decided())
         for pool in {shard.pool for shard, _ in decided} | self._pools().keys():
             contents = [content for shard, content in decided if shard.pool == pool]
@@ -59,7 +66,21 @@ class FairnessMetrics(Collector):
                 found["pool_shards"].add_metric([pool], known.shards)
             self._tell_heads(found["heads"], pool, contents)
         self._tell_tenants(found, decided)
+        self._tell_shards(found)
         yield from found.values()
+
+    def _tell_shards(self, found: Mapping[str, GaugeMetricFamily]) -> None:
+        pools, owned = self._pools(), list(self._owned())
+        found["owned"].add_metric([], len(owned))
+        found["dirty"].add_metric([], self._dirty())
+        past = sum(pools[shard.pool].remembered(shard.number) for shard in owned if shard.pool in pools)
+        found["past"].add_metric([], past)
+        waiting: dict[str, int] = {}
+        for pool in pools.values():
+            label = pool.name if len(waiting) < _LABELLED_POOLS else _OTHER
+            waiting[label] = waiting.get(label, 0) + pool.waiting
+        for label, jobs in waiting.items():
+            found["waiting"].add_metric([label], jobs)
 
     def _tell_tenants(
         self, found: Mapping[str, GaugeMetricFamily], decided: Iterable[tuple[ShardName, Content]]
@@ -131,86 +152,46 @@ def hindrance(head: Position) -> str:
     return (head.unbounded_by or "weight") if head.unbounded else _SHARE
 
 
-def _families() -> dict[str, GaugeMetricFamily]:
-    def family(name: str, text: str, labels: Iterable[str] = _TENANT) -> GaugeMetricFamily:
-        return GaugeMetricFamily(f"fairlead_scorer_{name}", text, labels=list(labels))
-
+def _tenant_families() -> dict[str, GaugeMetricFamily]:
     return {
-        "tenant_share": family("tenant_share_ratio", "What a tenant has of its dominant resource."),
+        "tenant_share": family("tenant_share_ratio", "What a tenant has of its dominant resource.", *_TENANT),
         "tenant_entitlement": family(
-            "tenant_entitlement_ratio", "The part of the pool that a tenant may have."
+            "tenant_entitlement_ratio", "The part of the pool that a tenant may have.", *_TENANT
         ),
         "tenant_dominant": family(
             "tenant_dominant_ratio",
             "The dominant share, with the resource that gives it.",
-            (*_TENANT, "resource"),
+            *_TENANT,
+            "resource",
         ),
-        "tenant_waiting": family("tenant_waiting_jobs", "Jobs of a tenant that wait."),
-        "tenant_running": family("tenant_running_jobs", "Jobs of a tenant that run."),
+        "tenant_waiting": family("tenant_waiting_jobs", "Jobs of a tenant that wait.", *_TENANT),
+        "tenant_running": family("tenant_running_jobs", "Jobs of a tenant that run.", *_TENANT),
         "longest_wait": family(
-            "tenant_longest_wait_seconds", "The longest wait of a tenant's jobs among the heads."
+            "tenant_longest_wait_seconds", "The longest wait of a tenant's jobs among the heads.", *_TENANT
         ),
         "past_bound": family(
             "tenant_past_bound_seconds",
             "For how long no later job could pass the tenant's job by aging; 0 before that.",
-        ),
-        "heads": family("heads", "First jobs of queues, by what keeps them back.", ("pool", "why")),
-        "pool_shards": family("pool_shards", "Shards that the policy gives a pool.", ("pool",)),
-        "pool_owned_shards": family(
-            "pool_owned_shards", "Shards of a pool that this replica owns.", ("pool",)
+            *_TENANT,
         ),
         "tenants_left_out": family(
-            "tenants_left_out", "Tenants without series of their own: there are too many.", ()
+            "tenants_left_out", "Tenants without series of their own: there are too many."
         ),
     }
-
-
-class ShardMetrics(Collector):
-    """The shards that this replica owns, and what it has to do, as metrics.
-
-    Args:
-        owned: our shards.
-        dirty: the number of them that wait to be decided.
-        pools: the pools by name.
-    """
-
-    def __init__(
-        self,
-        owned: Callable[[], Iterable[ShardName]],
-        dirty: Callable[[], int],
-        pools: Callable[[], Mapping[str, ScoredPool]],
-    ) -> None:
-        self._owned = owned
-        self._dirty = dirty
-        self._pools = pools
-
-    def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Families without samples: without this method the registry would collect all series to learn their names."""
-        return _shard_families().values()
-
-    @override
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        found, pools, owned = _shard_families(), self._pools(), list(self._owned())
-        found["owned"].add_metric([], len(owned))
-        found["dirty"].add_metric([], self._dirty())
-        past = sum(pools[shard.pool].remembered(shard.number) for shard in owned if shard.pool in pools)
-        found["past"].add_metric([], past)
-        waiting: dict[str, int] = {}
-        for pool in pools.values():
-            label = pool.name if len(waiting) < _LABELLED_POOLS else _OTHER
-            waiting[label] = waiting.get(label, 0) + pool.waiting
-        for label, jobs in waiting.items():
-            found["waiting"].add_metric([label], jobs)
-        yield from found.values()
 
 
 def _shard_families() -> dict[str, GaugeMetricFamily]:
-    def family(name: str, text: str, labels: Iterable[str] = ()) -> GaugeMetricFamily:
-        return GaugeMetricFamily(f"fairlead_scorer_{name}", text, labels=list(labels))
-
     return {
+        "heads": family("heads", "First jobs of queues, by what keeps them back.", "pool", "why"),
+        "pool_shards": family("pool_shards", "Shards that the policy gives a pool.", "pool"),
+        "pool_owned_shards": family("pool_owned_shards", "Shards of a pool that this replica owns.", "pool"),
         "owned": family("owned_shards", "Shards owned."),
         "dirty": family("dirty_shards", "Owned shards that wait to be decided."),
         "past": family("past_tenants", "Tenants of owned shards that have past use."),
-        "waiting": family("waiting_jobs", "Jobs that wait.", ("pool",)),
+        "waiting": family("waiting_jobs", "Jobs that wait.", "pool"),
     }
+
+
+def family(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    """A family of the scorer's without samples."""
+    return GaugeMetricFamily(f"fairlead_scorer_{name}", text, labels=labels)
