@@ -84,7 +84,6 @@ _UNHEARD = (
     "NotImplementedError",
     "cast",
     "Parameter",
-    "Group",
 )
 _UNHEARD_METHODS = (
     *("compile", "gauge", "counter", "histogram", "startswith", "replace", "strftime"),

@@ -22,12 +22,12 @@ Start here: `fairlead demo` shows it at work, `fairlead up` runs it on this mach
 Exit codes: 0 all went well; 1 refused or failed; 2 wrong usage or input; 3 nobody is there to answer; 4 a process of our own
 could not be run (its port is taken, say), or a part of Fairlead is not installed; 130 ended by Ctrl-C.
 """
-_GROUPS: dict[Group, dict[str, str]] = {
-    RUN: {"instances": "demo up feed", "clusters": "watchdog"},
-    USE: {"submitting": "submit cancel", "asking": "queue tenants explain top"},
-    TRY: {"ordering": "order snapshot"},
-    CHECK: {"clusters": "doctor"},
-    STEER: {"operator_words": "approve pause resume release"},
+_GROUPS: dict[Group, dict[str, tuple[str, ...]]] = {
+    RUN: {"instances": ("demo", "up", "feed"), "clusters": ("watchdog",)},
+    USE: {"submitting": ("submit", "cancel"), "asking": ("queue", "tenants", "explain", "top")},
+    TRY: {"ordering": ("order", "snapshot")},
+    CHECK: {"clusters": ("doctor",)},
+    STEER: {"operator_words": ("approve", "pause", "resume", "release")},
 }
 """The commands of each module, under their own names."""
 _FAMILIES = {"policy": "policies", "nats": "nats", "slurm": "slurm"}
@@ -60,7 +60,7 @@ def application(words: Sequence[str] = ()) -> App:
         (group, module, name)
         for group, modules in _GROUPS.items()
         for module, names in modules.items()
-        for name in names.split()
+        for name in names
     ]
     known = {name for *_, name in commands} | set(_FAMILIES)
     wanted = {typed} if typed in known else known
