@@ -218,8 +218,8 @@ def _decisions(cache: ClusterCache, now: Micros) -> bytes:
 async def _answers(cache: ClusterCache, snapshot: Snapshot, now: Micros) -> bytes:
     asker = ShardAsker(NobodyElse(), lambda _: True, timeout=1.0)
     reserved = ReserveView(cache, LEADERS)
-    steering = SteeringView(cache, OperatorWords(), LEADERS, reserved)
-    explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0.0)
+    steering = SteeringView(cache, OperatorWords(), LEADERS, reserved, lambda _: [])
+    explainer = Explainer(cache, asker, steering, reserved, traced=0.0)
     questions = Questions(cache, asker, explainer, steering, lambda: now)
     subject = subjects.ask("explain", None)
 

@@ -36,9 +36,9 @@ def explainer() -> Explainer:
     all_steps(cache.learning({subject_of(state): state for state in facts}))
     leaders = StatedLeaders()
     reserved = ReserveView(cache, leaders)
-    steering = SteeringView(cache, OperatorWords(), leaders, reserved)
+    steering = SteeringView(cache, OperatorWords(), leaders, reserved, lambda _: [])
     asker = ShardAsker(NobodyElse(), lambda _: True, timeout=1)
-    return Explainer(cache, asker, lambda _: [], steering, reserved, traced=0)
+    return Explainer(cache, asker, steering, reserved, traced=0)
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ async def explained(phase: Phase, since: dict[str, int]) -> Explanation:
     )
     leaders = StatedLeaders(lease)
     reserved = ReserveView(cache, leaders)
-    steering = SteeringView(cache, OperatorWords(), leaders, reserved)
+    steering = SteeringView(cache, OperatorWords(), leaders, reserved, lambda _: [])
     asker = ShardAsker(NobodyElse(), lambda _: True, timeout=1)
-    explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0)
+    explainer = Explainer(cache, asker, steering, reserved, traced=0)
     [found] = await explainer.explain("lifted", "team-a", NOW)
     return found
 

@@ -97,9 +97,9 @@ async def test_a_promised_start_is_the_first_thing_that_explain_says() -> None:
     all_steps(cache.learning({subject_of(state): state for state in (a_pool(), a_queue(), HEAD)}))
     leader = leader_that_says(msgspec.structs.replace(PROMISED, pool="c1/gpu"))
     reserved = ReserveView(cache, leader)
-    steering = SteeringView(cache, OperatorWords(), leader, reserved)
+    steering = SteeringView(cache, OperatorWords(), leader, reserved, lambda _: [])
     asker = ShardAsker(NobodyElse(), lambda _: True, timeout=1)
-    explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0)
+    explainer = Explainer(cache, asker, steering, reserved, traced=0)
     [found] = await explainer.explain("head", None, NOW)
     assert "starts by 2025-10-09 08:53:20 UTC at the latest" in found.reasons[0]
     assert len(found.reasons) > 2, "its place is told, too"

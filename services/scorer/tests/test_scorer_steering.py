@@ -26,15 +26,33 @@ WATCHED = a_lease("watcher")
 JOBS = [a_job(f"job-{name}", uid=name, owner=f"Job/{name}") for name in ("gang", "small")]
 
 
+def all_marked(pool: str) -> list[str]:
+    """No cluster holds the pool's order up."""
+    del pool
+    return []
+
+
 def steered(*leases: LeaderLease, queue: QueueState | None = None) -> tuple[Steering, SteeringView]:
     cache = ClusterCache()
     all_steps(cache.adopting(a_document(), 1))
     stated: list[State] = [a_pool(), queue or a_queue(), *JOBS]
     all_steps(cache.learning({subject_of(state): state for state in stated}))
     leaders = StatedLeaders(*leases)
-    view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders))
+    view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders), all_marked)
     [steering] = view.of("c1/gpu")
     return steering, view
+
+
+def test_who_holds_up_the_order_of_a_shared_pool_is_told_beside_each_of_its_clusters() -> None:
+    cache, leaders = ClusterCache(), StatedLeaders(WATCHED, a_lease("admitter"))
+    all_steps(cache.adopting(a_document(), 1))
+    queue = a_queue(capabilities=Capabilities(needs_leave=False))
+    all_steps(cache.learning({subject_of(state): state for state in (a_pool(), queue)}))
+    view = SteeringView(
+        cache, OperatorWords(), leaders, ReserveView(cache, leaders), {"c1/gpu": ["west"]}.__getitem__
+    )
+    [steering] = view.of("c1/gpu")
+    assert steering.withheld.startswith("the order stands still: west has not confirmed its state")
 
 
 def test_who_was_stopped_by_levels_that_should_have_been_gone_is_said_of_its_pool_alone() -> None:
@@ -69,7 +87,9 @@ def test_a_pool_whose_sizes_differ_is_followed_as_its_cluster_says_of_mixed_ones
     def said(*jobs: JobState, gone: JobState | None = None) -> tuple[str, str]:
         all_steps(cache.learning({subject_of(job): job for job in jobs}))
         all_steps(cache.learning({} if gone is None else {subject_of(gone): None}))
-        [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
+        [steering] = SteeringView(
+            cache, OperatorWords(), leaders, ReserveView(cache, leaders), all_marked
+        ).of("c1/gpu")
         return steering.enforcement, steering.enforcement_why
 
     all_steps(cache.learning({subject_of(state): state for state in (pool, a_queue())}))
@@ -107,7 +127,9 @@ def test_a_pool_whose_queue_outpaces_levels_is_followed_loosely_at_best(
 
     def said(outpaced: dict[str, list[str]]) -> tuple[str, str]:
         leaders = StatedLeaders(WATCHED, a_lease("admitter", outpaced=outpaced))
-        [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
+        [steering] = SteeringView(
+            cache, OperatorWords(), leaders, ReserveView(cache, leaders), all_marked
+        ).of("c1/gpu")
         return steering.enforcement, steering.enforcement_why
 
     assert said({"c1/gpu": ["main"]}) == told
@@ -142,7 +164,9 @@ def test_a_pool_in_which_many_start_out_of_turn_is_followed_loosely_at_best(
         all_steps(cache.adopting(a_document(), 1))
         pool = a_pool(enforcement=stated, enforcement_why="" if stated == "exact" else "own quotas")
         all_steps(cache.learning({subject_of(state): state for state in (pool, a_queue())}))
-        [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
+        [steering] = SteeringView(
+            cache, OperatorWords(), leaders, ReserveView(cache, leaders), all_marked
+        ).of("c1/gpu")
         assert (steering.enforcement, steering.enforcement_why) == told
 
 
@@ -169,7 +193,9 @@ def test_a_pool_of_whose_jobs_some_are_left_alone_is_not_followed_exactly(
 
     def said(left_alone: list[LeftAlone]) -> Steering:
         leaders = StatedLeaders(WATCHED, a_lease("admitter", outpaced=outpaced, left_alone=left_alone))
-        [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
+        [steering] = SteeringView(
+            cache, OperatorWords(), leaders, ReserveView(cache, leaders), all_marked
+        ).of("c1/gpu")
         return steering
 
     found = said(ALONE)
@@ -221,7 +247,7 @@ def test_jobs_whose_check_nobody_answers_are_counted_while_no_checker_leads() ->
 
     def told(*leases: LeaderLease) -> tuple[object, list[bool]]:
         leaders = StatedLeaders(*leases)
-        view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders))
+        view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders), all_marked)
         [steering] = view.of("c1/gpu")
         assert as_a_tenant_hears(steering).unanswered is msgspec.UNSET
         return steering.unanswered, [view.is_unanswered(job) for job in (GANG, other)]

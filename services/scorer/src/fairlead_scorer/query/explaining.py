@@ -1,7 +1,5 @@
 """Explaining one job: its facts from the state, its position from its shard's owner, its rank from all owners."""
 
-from collections.abc import Callable
-
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_seconds
@@ -32,7 +30,6 @@ class Explainer:
     Args:
         cache: the known state of the clusters.
         asker: asks the owners of shards.
-        unmarked: the clusters that hold a pool's order up.
         steering: tells where levels are written.
         reserved: the starts that were promised.
         traced: the part that is kept of the traces that begin here.
@@ -42,7 +39,6 @@ class Explainer:
         self,
         cache: ClusterCache,
         asker: ShardAsker,
-        unmarked: Callable[[str], list[str]],
         steering: SteeringView,
         reserved: ReserveView,
         *,
@@ -51,7 +47,6 @@ class Explainer:
         self._traced = traced
         self._cache = cache
         self._asker = asker
-        self._unmarked = unmarked
         self._steering = steering
         self._reserved = reserved
 
@@ -163,8 +158,6 @@ class Explainer:
             reasons.insert(0, job_sentences.passed_by(job))  # whatever else is said of it, this keeps it
         if silent:
             reasons.append(job_sentences.silent(silent))
-        if unmarked := self._unmarked(pool.name) if fact.position is not None else []:
-            reasons.append(job_sentences.withheld(unmarked))
         return msgspec.structs.replace(fact, reasons=reasons)
 
 

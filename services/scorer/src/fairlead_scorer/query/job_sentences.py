@@ -88,12 +88,6 @@ def nowhere(job: JobState) -> list[str]:
     return [f"Its queue {job.queue!r} is not one that cluster {job.cluster!r} states, so it is in no order."]
 
 
-def withheld(clusters: list[str]) -> str:
-    """A sentence on a pool whose order stands still."""
-    names = ", ".join(clusters)
-    return f"The order stands still: {names} has not confirmed its state since NATS started; levels stay as they are."
-
-
 def silent(shards: list[int]) -> str:
     """A sentence on shards whose owners did not answer."""
     names = ", ".join(str(shard) for shard in shards)

@@ -1,5 +1,7 @@
 """Steering of clusters, for people: how far each follows a pool's order, as the admitter judges it."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from fairlead_contracts.base.instants import Moment, to_datetime
@@ -31,12 +33,19 @@ class SteeringView:
         words: the operators' words.
         leaders: the leases of those who lead, with what admitters and watchers saw.
         reserved: the starts that were promised.
+        unmarked: the clusters that hold a pool's order up.
     """
 
     def __init__(
-        self, cache: ClusterCache, words: OperatorWords, leaders: Leaders, reserved: ReserveView
+        self,
+        cache: ClusterCache,
+        words: OperatorWords,
+        leaders: Leaders,
+        reserved: ReserveView,
+        unmarked: Callable[[str], list[str]],
     ) -> None:
         self._reserved = reserved
+        self._unmarked = unmarked
         self._cache = cache
         self._words = words
         self._leaders = leaders
@@ -80,13 +89,14 @@ class SteeringView:
         outpaced = [] if lease is None else lease.outpaced.get(pool, [])
         out_of_turn = None if lease is None else lease.out_of_turn.get(pool)
         contested = 0 if lease is None else lease.contested.get(pool, 0)
+        unwritten = _unwritten(lease, queues[0]), _stands_still(self._unmarked(pool))
         how, why = _enforcement(stated, outpaced, out_of_turn, left_alone, contested)
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
             enforcement=how,
             enforcement_why=why,
-            withheld=judged.why or _unwritten(lease, queues[0]),
+            withheld=judged.why or "; ".join(filter(None, unwritten)),
             unheard=(_UNWATCHED if watcher is None else watcher.silent) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
             unanswered=(0 if checked else self._cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
@@ -178,6 +188,17 @@ def _unwritten(lease: LeaderLease | None, queue: QueueState) -> str:
     if not lease.silent or not queue.check_command:
         return lease.silent
     return f"{lease.silent}. `{queue.check_command}` says what is broken"
+
+
+def _stands_still(unmarked: list[str]) -> str:
+    """The reason for which the order of a pool of these clusters stands still; empty where there are none."""
+    names = ", ".join(unmarked)
+    return (
+        f"the order stands still: {names} has not confirmed its state since NATS started (where it is gone for good, "
+        "`fairlead nats retire` takes it out)"
+        if names
+        else ""
+    )
 
 
 def as_a_tenant_hears(steering: Steering) -> Steering:
