@@ -8,11 +8,11 @@ from pathlib import Path
 from bench_lines import say
 
 from fairlead_bus import ConnectionSettings, Publisher, connect
+from fairlead_bus.facts.mirrors import state_mirror
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_contracts.messages.state import JobState, Phase, encode_state, subject_of
 from fairlead_testkit.nats_servers.nats_server import NatsServer
-from fairlead_testkit.nats_servers.streams import state_mirror
 
 JOBS = 100_000
 

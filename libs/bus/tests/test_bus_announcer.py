@@ -12,6 +12,7 @@ import pytest
 
 from fairlead_bus import Bucket, Bus, BusTally, ConnectionSettings, Follower, connect
 from fairlead_bus.facts.announcer import Announcer, Outgoing, StateChange
+from fairlead_bus.facts.mirrors import state_mirror
 from fairlead_bus.facts.repair import FIRST_PAUSE
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.accounts import AccountLayout
@@ -27,7 +28,6 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.nats_servers.guarded import guarded_server
-from fairlead_testkit.nats_servers.streams import state_mirror
 from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = pytest.mark.integration

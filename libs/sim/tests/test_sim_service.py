@@ -12,6 +12,7 @@ import pytest
 
 from fairlead_bus import Bus, BusError, ConnectionSettings, Follower, Mirror, Rejected, RemoteError, connect
 from fairlead_bus.facts.announcer import Outgoing, Statements
+from fairlead_bus.facts.mirrors import state_mirror
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Message, to_packed
@@ -54,7 +55,6 @@ from fairlead_sim.service import SimService
 from fairlead_sim.store import ClusterStore
 from fairlead_sim.workload import one_pool
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.nats_servers.streams import state_mirror
 from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]

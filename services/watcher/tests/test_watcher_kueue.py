@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_bus import Bus, ConnectionSettings, Follower, connect
+from fairlead_bus.facts.mirrors import state_mirror
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobEvicted, JobQueued, JobStarted
@@ -27,7 +28,6 @@ from fairlead_contracts.messages.state import (
 from fairlead_testkit import NatsServer, ServiceProcess, eventually, running
 from fairlead_testkit.kubelab import ADMIN, WATCHER, WORKLOADS_ALONE, ApiError, KubeLab, things
 from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
-from fairlead_testkit.nats_servers.streams import state_mirror
 from fairlead_testkit.timing.in_hand import beside
 
 if TYPE_CHECKING:

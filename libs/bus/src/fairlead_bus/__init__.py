@@ -12,7 +12,7 @@ Each room knows only those before it:
 - `ownership`: an `owned_subject` and `leadership` claim by it; `membership` and `roster` tell who is there.
 - `work`: a `worker` takes from a work queue (`fair_queue`, `overtaking`, `ack_batcher`).
 - `facts`: an `announcer` says what a cluster has, `comparison` and `repair` keep it so, `event_diff` tells what
-  happened to its jobs; `retirement` takes away what a cluster that is gone has left.
+  happened to its jobs; `mirrors` are how others read it; `retirement` takes away what a cluster that is gone has left.
 - `frontend_endpoints` take what a frontend is asked to do.
 - `server`: `provision` makes streams, `permissions` says who may what, `accounts` and `claims` put it into a server.
 

@@ -15,10 +15,11 @@ from typing import Protocol, Self
 import msgspec
 
 from fairlead_bus import Bus, ConnectionSettings, Delivery, Mirror, Publisher, bucket_stream, connect
+from fairlead_bus.facts.mirrors import decision_mirror
 from fairlead_bus.server.provision import provision
 from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
-from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Position, is_decided_at
+from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Position
 from fairlead_contracts.messages.members import MEMBER_LEASE, MemberLease
 from fairlead_contracts.messages.state import (
     JobState,
@@ -29,7 +30,6 @@ from fairlead_contracts.messages.state import (
     subject_of,
 )
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, SUBMIT, submit_durable, topology
 from fairlead_policy.order.merging import merge_positions
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -108,14 +108,7 @@ class BusHarness:
         self.changed = asyncio.Event()
         """Set whenever a decision or a lease has changed."""
         self._stack = stack
-        self.decisions: Mirror[Decision] = Mirror(
-            bus,
-            stream=DECISION_STREAM,
-            filter=subjects.decision_filter(),
-            codec=DECISION,
-            belongs=is_decided_at,
-            wake=self.changed,
-        )
+        self.decisions = decision_mirror(bus, DECISION, self.changed)
         self.members: Mirror[MemberLease] = Mirror(
             bus,
             stream=bucket_stream(MEMBERS),

@@ -15,12 +15,13 @@ from fairlead_admitter.observe.decision_gate import DecisionGate, DecisionVerdic
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import DOCUMENT_SUBJECT, PolicyView
 from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, bucket_stream
+from fairlead_bus.facts.mirrors import decision_mirror, state_mirror
 from fairlead_bus.ownership.roster import Roster
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Codec
-from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at
+from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_contracts.messages.members import LeaderLease, MemberLease
-from fairlead_contracts.messages.state import STATE, JobState, Phase, QueueState, State, is_stated_at
+from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_contracts.policyfile.read import decode_document
 from fairlead_policy.levels.operators import is_word, leave_of, lever_of, revocation_of, words_on
 from fairlead_policy.rules.rulebook import Rulebook
@@ -124,24 +125,9 @@ class Watch:
         self._seq = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._delayed_wake = DelayedEvent(wake)
-        self._state: Mirror[State] = Mirror(
-            bus,
-            stream=topology.STATE,
-            filter=subjects.state_filter(cluster),
-            codec=STATE,
-            wake=self._delayed_wake,
-            stamp=lambda state: state.stamp,
-            belongs=is_stated_at,
-        )
-        # No stamp here: a claim doesn't know its epoch yet. `gate` drops what comes from the past.
-        self._decisions: Mirror[Decision] = Mirror(
-            bus,
-            stream=topology.DECISION,
-            filter=subjects.decision_filter(),
-            codec=DECISION,
-            wake=wake,
-            belongs=is_decided_at,
-        )
+        self._state = state_mirror(bus, cluster, self._delayed_wake)
+        # `gate` drops what comes from the past.
+        self._decisions = decision_mirror(bus, DECISION, wake)
         self._policy: Mirror[bytes] = Mirror(
             bus,
             stream=bucket_stream(topology.POLICY),

@@ -6,15 +6,15 @@ import time
 import msgspec
 
 from fairlead_bus import Bus, Mirror
+from fairlead_bus.facts.mirrors import decision_mirror, state_mirror
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import CommandError, NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import as_text, print_names
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at
-from fairlead_contracts.messages.state import STATE, NodeState, State, SyncMark, is_stated_at
+from fairlead_contracts.messages.decisions import DECISION
+from fairlead_contracts.messages.state import NodeState, State, SyncMark
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.rules.rulebook import Rulebook
@@ -50,7 +50,7 @@ async def taken(bus: Bus, pool: str | None) -> Snapshot:
     if found is None:
         raise NoPolicyError
     document, revision = found
-    states = await _mirrored(bus)
+    states = await _complete(state_mirror(bus), "the state was")
     now = time.time_ns() // _NANOS_PER_MICRO
     rulebook = Rulebook(document, revision)
     past = {} if rulebook.half_life is None else await _past_uses(bus, rulebook)
@@ -68,35 +68,13 @@ async def taken(bus: Bus, pool: str | None) -> Snapshot:
 
 async def _past_uses(bus: Bus, rulebook: Rulebook) -> dict[str, dict[str, dict[str, int]]]:
     """Past use by pool and tenant, as the last decisions say; of a tenant with children, theirs say it."""
-    decisions: Mirror[Decision] = Mirror(
-        bus,
-        stream=topology.DECISION,
-        filter=subjects.decision_filter(),
-        codec=DECISION,
-        belongs=is_decided_at,
-        wake=asyncio.Event(),
-    )
     above = {tenant.parent for tenant in rulebook.document.tenants}
     found: dict[str, dict[str, dict[str, int]]] = {}
-    for decision in (await _complete(decisions, "the decisions were")).values():
+    for decision in (await _complete(decision_mirror(bus, DECISION), "the decisions were")).values():
         for standing in decision.standings:
             if standing.past and standing.tenant not in above:
                 found.setdefault(decision.pool, {})[standing.tenant] = standing.past
     return found
-
-
-async def _mirrored(bus: Bus) -> dict[str, State]:
-    """The state that stands, by subject."""
-    mirror: Mirror[State] = Mirror(
-        bus,
-        stream=topology.STATE,
-        filter=subjects.state_filter(),
-        codec=STATE,
-        belongs=is_stated_at,
-        wake=asyncio.Event(),
-        stamp=lambda state: state.stamp,
-    )
-    return await _complete(mirror, "the state was")
 
 
 async def _complete[T](mirror: Mirror[T], what: str) -> dict[str, T]:

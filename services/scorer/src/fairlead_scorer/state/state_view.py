@@ -4,13 +4,10 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from fairlead_bus import Bus, Mirror
-from fairlead_contracts import subjects
+from fairlead_bus import Bus
+from fairlead_bus.facts.mirrors import decision_mirror, state_mirror
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import STATED_PAST_USE, StatedPastUse, is_decided_at
-from fairlead_contracts.messages.state import STATE, State, is_stated_at
-from fairlead_contracts.topology import DECISION as DECISION_STREAM
-from fairlead_contracts.topology import STATE as STATE_STREAM
+from fairlead_contracts.messages.decisions import STATED_PAST_USE
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.usage.past import tick_of
 from fairlead_scorer.state.cluster_cache import ClusterCache
@@ -50,27 +47,12 @@ class StateView:
     ) -> None:
         self._bus = bus
         self._record = record
-        self._state: Mirror[State] = Mirror(
-            bus,
-            stream=STATE_STREAM,
-            filter=subjects.state_filter(),
-            codec=STATE,
-            wake=wake,
-            stamp=lambda state: state.stamp,
-            belongs=is_stated_at,
-        )
+        self._state = state_mirror(bus, wake=wake)
         self._policy = PolicyReader(bus, wake, record)
         self._now = now
         self._wake = wake
         self._heard = asyncio.Event()
-        self._kept: Mirror[StatedPastUse] = Mirror(
-            bus,
-            stream=DECISION_STREAM,
-            filter=subjects.decision_filter(),
-            codec=STATED_PAST_USE,
-            wake=self._heard,
-            belongs=is_decided_at,
-        )
+        self._kept = decision_mirror(bus, STATED_PAST_USE, self._heard)
         self._history = RunHistory(bus, wake)
         self._past_counts = asyncio.Event()
         """Event, set once a policy has past use count: until then neither decisions nor events are read."""
