@@ -1,8 +1,9 @@
-"""Mirrors of facts and of the decisions on them, as whoever goes by them reads them."""
+"""Mirrors of facts, of the decisions on them and of the policy, as whoever goes by them reads them."""
 
 import asyncio
 
 from fairlead_bus.connection.bus import Bus
+from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_bus.streams.mirror import Mirror
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Codec
@@ -48,4 +49,24 @@ def decision_mirror[T: (Decision, StatedPastUse)](
         codec=codec,
         wake=wake or asyncio.Event(),
         belongs=is_decided_at,
+    )
+
+
+class _UnreadValue:
+    """Leaves values as they are: a document that does not validate is refused with all its problems, and is not missing."""
+
+    def decode(self, payload: bytes) -> bytes:
+        return payload
+
+
+def policy_mirror(bus: Bus, wake: asyncio.Event) -> Mirror[bytes]:
+    """A mirror of the policy's bucket, operators' words included; it does not run yet.
+
+    Args:
+        bus: the connection.
+        wake: set by each change.
+    """
+    everything = subjects.kv_subject(topology.POLICY, ">")
+    return Mirror(
+        bus, stream=bucket_stream(topology.POLICY), filter=everything, codec=_UnreadValue(), wake=wake
     )

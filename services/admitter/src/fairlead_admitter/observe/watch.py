@@ -14,11 +14,10 @@ import structlog
 from fairlead_admitter.observe.decision_gate import DecisionGate, DecisionVerdict, Holders
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import DOCUMENT_SUBJECT, PolicyView
-from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, bucket_stream
-from fairlead_bus.facts.mirrors import decision_mirror, state_mirror
+from fairlead_bus import Bucket, Bus, RetryableBusError
+from fairlead_bus.facts.mirrors import decision_mirror, policy_mirror, state_mirror
 from fairlead_bus.ownership.roster import Roster
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.base.codec import Codec
 from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_contracts.messages.members import LeaderLease, MemberLease
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
@@ -34,16 +33,6 @@ STATE_SECONDS = 0.01
 nothing."""
 SCORER = "scorer"
 """The role whose leases say who may decide."""
-
-
-class _UnreadValue(Codec[bytes]):
-    """Leaves values as they are: a document that does not validate must not count as missing."""
-
-    def __init__(self) -> None:
-        super().__init__(bytes, "policy", packed=False)
-
-    def decode(self, payload: bytes) -> bytes:
-        return payload
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,13 +117,7 @@ class Watch:
         self._state = state_mirror(bus, cluster, self._delayed_wake)
         # `gate` drops what comes from the past.
         self._decisions = decision_mirror(bus, DECISION, wake)
-        self._policy: Mirror[bytes] = Mirror(
-            bus,
-            stream=bucket_stream(topology.POLICY),
-            filter=subjects.kv_subject(topology.POLICY, ">"),
-            codec=_UnreadValue(),
-            wake=wake,
-        )
+        self._policy = policy_mirror(bus, wake)
 
     async def run(self) -> None:
         """Keep all mirrors until cancelled."""

@@ -5,24 +5,16 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Mirror, Readable, RetryableBusError, bucket_stream
+from fairlead_bus import Bucket, Bus, Readable, RetryableBusError
+from fairlead_bus.facts.mirrors import policy_mirror
 from fairlead_contracts import subjects
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document
 from fairlead_contracts.topology import POLICY
 from fairlead_policy.levels.operators import OperatorWords
 
-_ALL = subjects.kv_subject(POLICY, ">")
 _SUBJECT = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
 _AGAIN_SECONDS = 0.2
-
-
-class _UnreadPolicy:
-    """Leaves the document unread: a bad one is refused with all its problems, and must not count as deleted."""
-
-    def decode(self, payload: bytes) -> bytes:
-        """The document as it is stored."""
-        return payload
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +45,7 @@ class PolicyReader:
         self._wake = wake
         self._record = record
         self._stirred = asyncio.Event()
-        self._mirror = Mirror(
-            bus, stream=bucket_stream(POLICY), filter=_ALL, codec=_UnreadPolicy(), wake=self._stirred
-        )
+        self._mirror = policy_mirror(bus, self._stirred)
         self.current: Policy | None = None
         self.words = OperatorWords()
         """Operators' words. Nothing is scored by them: people are told why levels are withheld."""
