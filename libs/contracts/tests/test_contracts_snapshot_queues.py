@@ -73,13 +73,14 @@ def test_they_are_written_and_read_again() -> None:
             "frontend": "slurm",
             "bands_by_class": True,
             "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
-            "capabilities": {"ties": "chance"},
+            "ties": "chance",
         },
         {
             "name": "b",
             "pool": "cpu",
             "frontend": "lsf",
-            "capabilities": {"ties": "second", "orders_across_queues": False},
+            "ties": "second",
+            "orders_across_queues": False,
         },
         {
             "name": "c",
@@ -110,6 +111,13 @@ def test_they_are_written_and_read_again() -> None:
             {"frontend": "kueue", "capabilities": {"ties": "chance", "harmless_settings": {"mode": ["off"]}}},
             Capabilities(ties=TieRule.CHANCE, harmless_settings={"mode": ("off",)}),
         ),
+        # As older releases wrote it: one word alone, and of the others the name's.
+        ({"frontend": "kueue", "ties": "chance"}, msgspec.structs.replace(KUEUE_ABLE, ties=TieRule.CHANCE)),
+        (
+            {"frontend": "kueue", "orders_across_queues": True},
+            msgspec.structs.replace(KUEUE_ABLE, orders_across_queues=True),
+        ),
+        ({"frontend": "kueue", "capabilities": {}, "ties": "chance"}, Capabilities(ties=TieRule.CHANCE)),
     ],
 )
 def test_a_queue_has_the_capabilities_that_it_states_and_else_those_of_its_frontends_name(
@@ -127,7 +135,8 @@ def test_a_queue_has_the_capabilities_that_it_states_and_else_those_of_its_front
         ({"queues": [KUEUE, KUEUE]}, "queues[1].name", "cq-1: is named twice"),
         ({"queues": [KUEUE | {"pool": "cpu"}]}, "queues[0].pool", "cpu: is not a pool; pools are gpu"),
         ({"queues": [KUEUE | {"frontend": "lsf"}]}, "queues[0].frontend", "lsf: is not a frontend"),
-        ({"queues": [KUEUE | {"capabilities": {"ties": "fifo"}}]}, "queues[0].capabilities.ties", "fifo: "),
+        ({"queues": [KUEUE | {"ties": "fifo"}]}, "queues[0].ties", "fifo: "),
+        ({"queues": [KUEUE | {"orders_across_queues": 0}]}, "queues[0].orders_across_queues", "0: "),
         ({"queues": [KUEUE | {"capabilities": []}]}, "queues[0].capabilities", "[]: must be a mapping"),
         ({"queues": [KUEUE | {"capabilities": {"tie": "second"}}]}, "queues[0].capabilities.tie", "did you mean ties?"),
         ({"queues": [KUEUE | {"capabilities": {"batch": "1"}}]}, "queues[0].capabilities.batch", "1: must be a whole"),

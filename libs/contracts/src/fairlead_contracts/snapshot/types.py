@@ -7,7 +7,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.base.reading import Strict
-from fairlead_contracts.frontend.capabilities import Capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.frontend.cards import REGISTER, CardCount
 from fairlead_contracts.frontend.observed import Toleration
 from fairlead_contracts.frontend.shipped import AbleQueue, shipped_capabilities
@@ -111,6 +111,9 @@ class WrittenQueue(Strict, frozen=True, kw_only=True):
     bands_by_class: bool = False
     preemption: dict[str, str] = {}
     capabilities: WrittenCapabilities | None = None
+    ties: TieRule | None = None
+    """One of its capabilities alone, as older releases wrote it; the next one, too."""
+    orders_across_queues: bool | None = None
 
 
 class WrittenClassValue(Strict, frozen=True, kw_only=True, rename={"job_class": "class"}):

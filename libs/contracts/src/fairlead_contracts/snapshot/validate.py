@@ -8,7 +8,7 @@ from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.frontend.cards import CARD_RESOURCES
-from fairlead_contracts.frontend.shipped import SHIPPED
+from fairlead_contracts.frontend.shipped import SHIPPED, shipped_capabilities
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import names_of, read_document
 from fairlead_contracts.snapshot.gangs import Fail, check_node
@@ -53,7 +53,9 @@ class SnapshotChecks[Job]:
         self._jobs = jobs
         self._stated = stated
         by_queue = dict.fromkeys(
-            queue.frontend for queue in written.queues if queue.frontend and queue.capabilities is not None
+            queue.frontend
+            for queue in written.queues
+            if queue.frontend and (queue.capabilities is not None or queue.ties)
         )
         self._values = SnapshotValues(kept, pools, [*SHIPPED, *(by_queue.keys() - SHIPPED.keys())])
         self._resources: dict[str, set[str]] = {}
@@ -215,10 +217,21 @@ def check_queue(queue: WrittenQueue, pool: str, fail: Fail) -> SnapshotQueue:
         highest_level=queue.highest_level,
         bands_by_class=queue.bands_by_class,
         preemption=queue.preemption,
-        capabilities=None
-        if queue.capabilities is None
-        else Capabilities(**msgspec.structs.asdict(queue.capabilities)),
+        capabilities=_capabilities(queue),
     )
+
+
+def _capabilities(queue: WrittenQueue) -> Capabilities | None:
+    """The capabilities that the queue states; None where its frontend's name says them all."""
+    alone = {
+        name: value
+        for name in ("ties", "orders_across_queues")
+        if (value := getattr(queue, name)) is not None
+    }
+    if queue.capabilities is None and not alone:
+        return None
+    known = queue.capabilities or shipped_capabilities(queue.frontend or "")
+    return Capabilities(**msgspec.structs.asdict(known) | alone)
 
 
 def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: Fail) -> SnapshotClassValue:
