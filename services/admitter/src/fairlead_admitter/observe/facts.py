@@ -17,15 +17,15 @@ from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.snapshot.stated_facts import StatedFacts
 from fairlead_policy.snapshot.stated_jobs import JobChange
 
-type _Size = frozenset[tuple[str, int]]
 _QUEUED = (Phase.WAITING, Phase.HELD)
 
 
 class RunningSizes:
-    """The demands of running jobs, by queue. Jobs come in few sizes: as many as there are kinds of jobs."""
+    """The demands of running jobs, by queue. Of a resource they ask for few amounts: as many as there are kinds of jobs."""
 
     def __init__(self) -> None:
-        self._sizes: dict[str, Counter[_Size]] = {}
+        self._amounts: dict[str, dict[str, Counter[int]]] = {}
+        """Numbers of jobs, by queue, resource and amount."""
         self._jobs: dict[str, dict[str, JobState]] = {}
         self._charged: dict[str, Counter[tuple[str, str]]] = {}
 
@@ -41,17 +41,19 @@ class RunningSizes:
         """Adds a job that runs now."""
         self._charged.setdefault(job.queue, Counter()).update(charges(job))
         self._jobs.setdefault(job.queue, {})[job.uid] = job
-        self._sizes.setdefault(job.queue, Counter())[frozenset(job.demand.items())] += 1
+        amounts = self._amounts.setdefault(job.queue, {})
+        for resource, amount in job.demand.items():
+            amounts.setdefault(resource, Counter())[amount] += 1
 
     def take(self, job: JobState) -> None:
         """Takes out a job, as it was put, that runs no more."""
         self._charged[job.queue].subtract(charges(job))
         del self._jobs[job.queue][job.uid]
-        sizes = self._sizes[job.queue]
-        size = frozenset(job.demand.items())
-        sizes[size] -= 1
-        if not sizes[size]:
-            del sizes[size]
+        amounts = self._amounts[job.queue]
+        for resource, amount in job.demand.items():
+            amounts[resource][amount] -= 1
+            if not amounts[resource][amount]:
+                del amounts[resource][amount]
 
     def freed(self, queues: Iterable[str], part: float = 0.0) -> dict[str, int]:
         """The amounts that the end of one running job of these queues frees, by resource, in base units.
@@ -63,12 +65,11 @@ class RunningSizes:
         amounts: dict[str, Counter[int]] = {}
         jobs = 0
         for queue in queues:
-            for size, count in self._sizes.get(queue, {}).items():
-                jobs += count
-                for resource, amount in size:
-                    amounts.setdefault(resource, Counter())[amount] += count
+            jobs += len(self.of(queue))
+            for resource, counts in self._amounts.get(queue, {}).items():
+                amounts.setdefault(resource, Counter()).update(counts)
         least = max(1, math.ceil(part * jobs))
-        return {resource: _held_by(least, counts) for resource, counts in amounts.items()}
+        return {resource: _held_by(least, counts) for resource, counts in amounts.items() if counts}
 
 
 class QueuedJobs:
