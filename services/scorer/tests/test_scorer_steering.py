@@ -43,16 +43,21 @@ def steered(*leases: LeaderLease, queue: QueueState | None = None) -> tuple[Stee
     return steering, view
 
 
-def test_who_holds_up_the_order_of_a_shared_pool_is_told_beside_each_of_its_clusters() -> None:
+@pytest.mark.parametrize("needs_leave", [False, True])
+def test_who_holds_up_the_order_of_a_shared_pool_is_told_beside_each_of_its_clusters(
+    needs_leave: bool,
+) -> None:
     cache, leaders = ClusterCache(), StatedLeaders(WATCHED, a_lease("admitter"))
     all_steps(cache.adopting(a_document(), 1))
-    queue = a_queue(capabilities=Capabilities(needs_leave=False))
+    queue = a_queue(capabilities=Capabilities(needs_leave=needs_leave))
     all_steps(cache.learning({subject_of(state): state for state in (a_pool(), queue)}))
     view = SteeringView(
         cache, OperatorWords(), leaders, ReserveView(cache, leaders), {"c1/gpu": ["west"]}.__getitem__
     )
     [steering] = view.of("c1/gpu")
-    assert steering.withheld.startswith("the order stands still: west has not confirmed its state")
+    *before, still = steering.withheld.split("; ")
+    assert still.startswith("the order stands still: west has not confirmed its state")
+    assert bool(before) == needs_leave, "both are said"
 
 
 def test_who_was_stopped_by_levels_that_should_have_been_gone_is_said_of_its_pool_alone() -> None:

@@ -89,14 +89,14 @@ class SteeringView:
         outpaced = [] if lease is None else lease.outpaced.get(pool, [])
         out_of_turn = None if lease is None else lease.out_of_turn.get(pool)
         contested = 0 if lease is None else lease.contested.get(pool, 0)
-        unwritten = _unwritten(lease, queues[0]), _stands_still(self._unmarked(pool))
+        unwritten = judged.why or _unwritten(lease, queues[0]), _stands_still(self._unmarked(pool))
         how, why = _enforcement(stated, outpaced, out_of_turn, left_alone, contested)
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
             enforcement=how,
             enforcement_why=why,
-            withheld=judged.why or "; ".join(filter(None, unwritten)),
+            withheld="; ".join(filter(None, unwritten)),
             unheard=(_UNWATCHED if watcher is None else watcher.silent) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
             unanswered=(0 if checked else self._cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
