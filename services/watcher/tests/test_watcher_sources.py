@@ -240,6 +240,24 @@ async def test_a_dispensable_kind_is_waited_for_where_it_is_refused_for_another_
         await eventually(lambda: "NotFound" in (taker.source.missing or ""))
 
 
+async def test_a_dispensable_kind_that_cannot_be_listed_is_not_waited_for_long_and_is_read_once_it_can(
+    server: OneKindServer, client: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the webhook that converts its CRD is broken."""
+    monkeypatch.setattr(sources, "AWAITED_SECONDS", 0.5)
+    server.forbids, server.refusal, server.names = True, (500, "InternalError"), ["x"]
+    waiting, done_without = (
+        SourceTaker(client, optional=True),
+        SourceTaker(client, optional=True, dispensable=True),
+    )
+    async with running(waiting), running(done_without):
+        await eventually(lambda: done_without.tally.said("source.unlisted"))
+        assert (done_without.source.missing, done_without.source.age_seconds()) == (None, 0)
+        assert "not all" in (waiting.source.missing or "")
+        server.forbids = False
+        await eventually(done_without.whole("x"), 30)
+
+
 async def test_a_kind_that_comes_late_is_not_said_to_be_silent_since_the_start(
     server: OneKindServer, client: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

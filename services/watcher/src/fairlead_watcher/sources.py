@@ -17,6 +17,8 @@ BELIEVED_DENIALS = 3
 """Answers in a row, one probe apart, that a kind is not served, after which its objects count as gone."""
 LISTEN_SECONDS = 1.0
 """Seconds between two looks whether a kind is still heard of: its age is that exact."""
+AWAITED_SECONDS = 60.0
+"""Seconds for which a dispensable kind is waited for that is served and cannot be listed, as where its CRD's webhook is broken."""
 
 
 class WatchedKind(Protocol):
@@ -45,8 +47,8 @@ class KindSource[T: Described, U]:
 
     A kind that is not served, or not yet, or that we may not read, is asked for again now and then: CRDs are installed,
     Kueue is updated to another version and rights are granted while we run. Where `optional`, a kind that is not served
-    has no objects; otherwise it keeps the whole cluster from being known. So does one that may not be read, unless it is
-    `dispensable`. Objects that were there are forgotten only when the kind was denied several times.
+    has no objects; otherwise it keeps the whole cluster from being known. So does one that may not be read, or cannot be
+    listed, unless it is `dispensable`. Objects that were there are forgotten only when the kind was denied several times.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class KindSource[T: Described, U]:
             observer: hears of troubles.
             probe_seconds: seconds between two questions whether the kind is served.
             optional: whether a cluster without the kind is whole.
-            dispensable: whether a cluster is known of which we may not read the kind.
+            dispensable: whether a cluster is known of which the kind cannot be read.
             label_selector: the objects' labels; by default all objects.
             field_selector: the objects' fields; by default all objects.
             called: the source's name, where some objects of a kind are mirrored apart; by default the kind's plural.
@@ -93,7 +95,7 @@ class KindSource[T: Described, U]:
         self._optional = optional
         self._dispensable = dispensable
         self._done_without = False
-        """Whether the kind was refused, and its objects are not waited for."""
+        """Whether the kind was refused or not listed, and its objects are not waited for."""
         self._label_selector = label_selector
         self._field_selector = field_selector
         self.name = called or resource.plural
@@ -176,7 +178,7 @@ class KindSource[T: Described, U]:
     async def _attend(
         self, mirroring: asyncio.Task[None], reflector: Reflector[T, U], served: Resource[T]
     ) -> None:
-        asked_at = time.monotonic()
+        began = asked_at = time.monotonic()
         while not mirroring.done():
             await asyncio.wait({mirroring}, timeout=min(LISTEN_SECONDS, self._probe_seconds))
             now = time.monotonic()
@@ -184,6 +186,10 @@ class KindSource[T: Described, U]:
                 self._heard_at = now
             if reflector.complete or now - asked_at < self._probe_seconds:
                 continue
+            if self._dispensable and now - began >= AWAITED_SECONDS and not self._done_without:
+                self._observer.note("source.unlisted", kind=self.name)
+                self._done_without = True
+                self._wake.set()
             asked_at = now
             if not await self._is_still_served(served):
                 return
