@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_bus import Asked, Bus
+from fairlead_cli.client.connection import ask
 from fairlead_cli.client.controls import control_words, said
 from fairlead_cli.client.steering_mode import set_mode
 from fairlead_cli.errors import CommandError
@@ -14,7 +15,13 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.control import Mode
-from fairlead_contracts.messages.questions import PoolTenants, Steering, TenantsReply
+from fairlead_contracts.messages.questions import (
+    TENANTS_REPLY,
+    PoolTenants,
+    Steering,
+    TenantsQuestion,
+    TenantsReply,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -37,6 +44,8 @@ async def answering(bus: Bus, pools: Sequence[str]) -> AsyncIterator[None]:
         return to_json(TenantsReply(at=to_datetime(0), pools=known))
 
     endpoint = await bus.serve(subjects.ask_filter("tenants"), answer)
+    # By the same connection: the server has the subscription once it answered, and commands come by one of their own.
+    await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
     yield
     await endpoint.close()
 
