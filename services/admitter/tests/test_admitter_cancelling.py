@@ -12,7 +12,7 @@ from fairlead_admitter.intake.cancelling import Canceller, CancelVerdict, is_ove
 from fairlead_admitter.intake.creation import Created, JobOrder, Removal, RetryingCreator
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.report.replies import ReplyPublisher, Sender
+from fairlead_admitter.report.replies import MOST_IN_ORDER, ReplyPublisher, Sender
 from fairlead_bus import Asked, Bus, Delivery, NotYetError, UnavailableError
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
@@ -426,28 +426,64 @@ async def test_the_last_word_on_a_job_stands_behind_refusals_and_other_clusters_
     assert len(reads) == 1, "what was read once is not looked for again"
 
 
+X = Sender("team-a", "x")
+
+
+async def tried(
+    replies: ReplyPublisher, seq: int, *, sender: Sender = X, finds: type[Exception] | None = None
+) -> bool:
+    """Whether the message has its turn, and finds nothing for which it is tried again."""
+    with contextlib.suppress(NotYetError, UnavailableError):
+        async with replies.turn(sender, seq):
+            if finds is not None:
+                raise finds("not now", **({"seconds": 1.0} if finds is NotYetError else {}))
+            return True
+    return False
+
+
 async def test_only_messages_of_the_sender_wait_for_one_that_is_tried_again(bus: Bus, policy: int) -> None:
     assert policy
-    replies, x = ReplyPublisher(bus, CLUSTER, lambda _: None), Sender("team-a", "x")
-
-    async def tried(seq: int, *, sender: Sender = x, finds: type[Exception] | None = None) -> bool:
-        with contextlib.suppress(NotYetError, UnavailableError):
-            async with replies.turn(sender, seq):
-                if finds is not None:
-                    raise finds("not now", **({"seconds": 1.0} if finds is NotYetError else {}))
-                return True
-        return False
-
-    assert not await tried(0, finds=UnavailableError), "an event's answer"
-    assert not await tried(7, finds=NotYetError)
-    assert not await tried(8)
-    assert not await tried(9)
-    assert await tried(6)
-    assert await tried(9, sender=Sender("team-a", "y"))
-    assert [await tried(7), await tried(9), await tried(8), await tried(9)] == [True, False, True, True]
-    assert not await tried(10, finds=NotYetError)
+    replies = ReplyPublisher(bus, CLUSTER, lambda _: None)
+    assert not await tried(replies, 0, finds=UnavailableError), "an event's answer"
+    assert not await tried(replies, 7, finds=NotYetError)
+    assert not await tried(replies, 8)
+    assert not await tried(replies, 9)
+    assert await tried(replies, 6)
+    assert await tried(replies, 9, sender=Sender("team-a", "y"))
+    assert [
+        await tried(replies, 7),
+        await tried(replies, 9),
+        await tried(replies, 8),
+        await tried(replies, 9),
+    ] == [True, False, True, True]
+    assert not await tried(replies, 10, finds=NotYetError)
     replies.begin_anew()
-    assert await tried(11), "another replica led meanwhile"
+    assert await tried(replies, 11), "another replica led meanwhile"
+
+
+async def test_a_sender_with_many_messages_that_wait_does_not_keep_all_in_order(
+    bus: Bus, policy: int
+) -> None:
+    assert policy
+    replies = ReplyPublisher(bus, CLUSTER, lambda _: None)
+    kept = range(1, MOST_IN_ORDER + 1)
+    assert not any([await tried(replies, seq, finds=NotYetError) for seq in kept])
+    assert not await tried(replies, 90, finds=NotYetError)
+    assert [await tried(replies, seq) for seq in (90, 91)] == [True, True]
+    assert [await tried(replies, seq) for seq in (2, 1, 3, 2)] == [False, True, False, True]
+
+
+async def test_a_message_that_never_comes_again_keeps_nobody_waiting_for_ever(
+    bus: Bus, policy: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where it was given back to the stream, and an operator took it out there."""
+    assert policy
+    replies = ReplyPublisher(bus, CLUSTER, lambda _: None)
+    assert not await tried(replies, 1, finds=NotYetError)
+    assert not await tried(replies, 2)
+    monkeypatch.setattr("fairlead_admitter.report.replies.GONE_SECONDS", 0.0)
+    await asyncio.sleep(0.01)
+    assert await tried(replies, 3)
 
 
 async def cancel_unstated(bus: Bus, at: Micros = NOW) -> object:

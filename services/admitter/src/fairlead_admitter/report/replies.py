@@ -3,12 +3,13 @@
 Two lanes write answers: the intake, and the one that turns events into answers. A job can start before its acceptance
 was published, and after a crash the event of its start can be delivered before the submission is. So each submission
 has one lock here, and an answer that would come too early first brings the ones before it. A message that has to be
-tried again keeps those of its sender behind it waiting. What was heard last is remembered, and read back from the
-answer stream where this process doesn't know.
+tried again keeps those of its sender behind it waiting, so many at most that they are soon through. What was heard last
+is remembered, and read back from the answer stream where this process doesn't know.
 """
 
 import asyncio
 import enum
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -38,6 +39,11 @@ _MOST_READ = 64
 REMEMBERED = 16_384
 """Jobs whose last word is remembered; forgetting one costs a look into the stream."""
 _IN_ORDER_SECONDS = 1.0
+MOST_IN_ORDER = 16
+"""Messages of a sender that keep their order while they wait; more go by themselves. Where many are handed back to the stream,
+each may stay there for a minute, and those behind it would take all places of those that wait, for days."""
+GONE_SECONDS = 600.0
+"""Seconds without a turn after which a message waits no more: it is tried more often, unless somebody took it out of the stream."""
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 1.0
 
@@ -95,7 +101,11 @@ class _Turn(AbstractAsyncContextManager[None]):
     """A turn to answer one sender. A generator in its place costs each submission twice as much."""
 
     def __init__(
-        self, all_turns: dict[Sender, _Turns], sender: Sender, waiting: dict[Sender, set[int]], seq: int
+        self,
+        all_turns: dict[Sender, _Turns],
+        sender: Sender,
+        waiting: dict[Sender, dict[int, float]],
+        seq: int,
     ) -> None:
         self._all = all_turns
         self._sender = sender
@@ -112,21 +122,31 @@ class _Turn(AbstractAsyncContextManager[None]):
         except BaseException:
             self._leave(turns)
             raise
-        if min(self._waiting.get(self._sender, ()), default=self._seq) < self._seq:
+        if self._sender in self._waiting and self._is_behind(self._waiting[self._sender]):
             before = NotYetError("an earlier message under its id is not settled", seconds=_IN_ORDER_SECONDS)
             await self.__aexit__(type(before))
             raise before
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
         if self._seq and kind is not None and issubclass(kind, NotYetError | RetryableBusError):
-            self._waiting.setdefault(self._sender, set()).add(self._seq)
+            waiting = self._waiting.setdefault(self._sender, {})
+            if self._keeps_order(waiting):
+                waiting[self._seq] = time.monotonic()
         elif self._sender in self._waiting:
-            self._waiting[self._sender].discard(self._seq)
+            self._waiting[self._sender].pop(self._seq, None)
             if not self._waiting[self._sender]:
                 del self._waiting[self._sender]
         turns = self._all[self._sender]
         turns.lock.release()
         self._leave(turns)
+
+    def _is_behind(self, waiting: dict[int, float]) -> bool:
+        for gone in [seq for seq, tried in waiting.items() if tried < time.monotonic() - GONE_SECONDS]:
+            del waiting[gone]
+        return self._keeps_order(waiting) and min(waiting, default=self._seq) < self._seq
+
+    def _keeps_order(self, waiting: dict[int, float]) -> bool:
+        return self._seq in waiting or len(waiting) < MOST_IN_ORDER
 
     def _leave(self, turns: _Turns) -> None:
         turns.users -= 1
@@ -150,8 +170,8 @@ class ReplyPublisher:
         self._told: OrderedDict[Sender, AnyAnswer | None] = OrderedDict()
         """The last word on each sender's job, as far as is remembered; None where there is none."""
         self._turns: dict[Sender, _Turns] = {}
-        self._waiting: dict[Sender, set[int]] = {}
-        """Sequences of each sender's messages that are to be tried again."""
+        self._waiting: dict[Sender, dict[int, float]] = {}
+        """Monotonic second at which each message was tried that is to be tried again, by sender and stream sequence."""
         self.trouble: str | None = None
         """The reason for which answers can't be published or read back just now; None where they can."""
 
