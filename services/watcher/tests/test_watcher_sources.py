@@ -258,6 +258,27 @@ async def test_a_dispensable_kind_that_cannot_be_listed_is_not_waited_for_long_a
         await eventually(done_without.whole("x"), 30)
 
 
+async def test_a_dispensable_kind_that_was_read_is_waited_for_again_and_its_silence_told(
+    server: OneKindServer, client: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where its watch is too old, so that all is listed anew, and the server cannot do that for a while."""
+    monkeypatch.setattr(sources, "AWAITED_SECONDS", 1.0)
+    server.names = ["x"]
+    taker = SourceTaker(client, optional=True, dispensable=True)
+    async with running(taker):
+        await eventually(taker.whole("x"))
+        await asyncio.sleep(1.0)  # nobody waits for it meanwhile
+        server.forbids, server.refusal = True, (410, "Expired")
+        server.move_on()
+        await eventually(lambda: "not all" in (taker.source.missing or ""))
+        await eventually(lambda: taker.tally.said("source.unlisted"))
+        server.forbids, server.names = False, ["y"]
+        await eventually(taker.whole("y"), 30)
+        server.forbids = True
+        server.move_on()
+        await eventually(lambda: taker.source.age_seconds() > 0)
+
+
 async def test_a_kind_that_comes_late_is_not_said_to_be_silent_since_the_start(
     server: OneKindServer, client: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

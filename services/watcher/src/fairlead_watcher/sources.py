@@ -132,8 +132,9 @@ class KindSource[T: Described, U]:
             return
         for key, value in reflector.take().changed.items():
             self._hand_over(key, value)
+        self._done_without &= not reflector.complete
         if self._sweeps and reflector.complete:
-            self._sweeps = self._done_without = False
+            self._sweeps = False
             self._forget(self._delivered - reflector.values.keys())
 
     async def run(self) -> None:
@@ -184,6 +185,7 @@ class KindSource[T: Described, U]:
             now = time.monotonic()
             if reflector.following:
                 self._heard_at = now
+            began = now if reflector.complete else began
             if reflector.complete or now - asked_at < self._probe_seconds:
                 continue
             if self._dispensable and now - began >= AWAITED_SECONDS and not self._done_without:
