@@ -213,7 +213,12 @@ class ReplyPublisher:
 
     async def was_told(self, sender: Sender, msg_id: str) -> bool:
         """Whether one of the first `_MOST_READ` answers to the sender went out under this id."""
-        return any([one.headers.get(MSG_ID) == msg_id async for one in self._first_answers(sender)])
+        async for one in self._first_answers(
+            sender
+        ):  # mostly it is the first, and each is a call to the server
+            if one.headers.get(MSG_ID) == msg_id:
+                return True
+        return False
 
     async def _word_before(self, sender: Sender) -> AnyAnswer | None:
         words = [self._about_a_job(one) async for one in self._first_answers(sender)]

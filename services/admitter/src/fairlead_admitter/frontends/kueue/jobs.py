@@ -110,9 +110,8 @@ class KueueJobs:
             if not _is_of(wanted, found):
                 outcome = Removal.FOREIGN
                 continue
-            if (found.metadata.annotation(SUBMITTED) or "") > str(
-                before
-            ):  # of as many digits, or a tenant's own word
+            # Both have as many digits; a word of the tenant's own spares a job of its own alone.
+            if (found.metadata.annotation(SUBMITTED) or "") > str(before):
                 outcome = Removal.LATER
                 continue
             if resource is _PODS:
