@@ -6,6 +6,9 @@ import msgspec
 
 from fairlead_contracts.messages.control import Mode
 
+DONE, UNDONE = 0, 1
+"""Exit codes of what is as it should be, and of what was only looked at and is not."""
+
 
 class ControlSaid(msgspec.Struct, frozen=True, kw_only=True):
     """The mode that `pause`, `resume` or `release` set, and where it holds."""

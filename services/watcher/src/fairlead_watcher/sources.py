@@ -71,17 +71,13 @@ class KindSource[T: Described, U]:
         """Create a source that has heard of no objects yet.
 
         Args:
-            client: the cluster's client.
             resource: the kind, in the version that is preferred.
             project: makes what is kept of an object; None for nothing.
             deliver: takes each change when somebody looks; None for what is gone.
             wake: set when there is something to look at.
-            observer: hears of troubles.
             probe_seconds: seconds between two questions whether the kind is served.
             optional: whether a cluster without the kind is whole.
             dispensable: whether a cluster is known of which the kind cannot be read.
-            label_selector: the objects' labels; by default all objects.
-            field_selector: the objects' fields; by default all objects.
             called: the source's name, where some objects of a kind are mirrored apart; by default the kind's plural.
             rest: seconds for which changes may wait now before they are looked at.
         """
@@ -96,8 +92,7 @@ class KindSource[T: Described, U]:
         self._dispensable = dispensable
         self._done_without = False
         """Whether the kind was refused or not listed, and its objects are not waited for."""
-        self._label_selector = label_selector
-        self._field_selector = field_selector
+        self._label_selector, self._field_selector = label_selector, field_selector
         self.name = called or resource.plural
         self._rest = rest
         self._reflector: Reflector[T, U] | None = None

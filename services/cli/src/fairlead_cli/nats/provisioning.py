@@ -12,13 +12,12 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import NatsProvisioned
+from fairlead_cli.outcomes import DONE, UNDONE, NatsProvisioned
 from fairlead_cli.printing import is_for_people, print_outcome
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import parse_quantity
 from fairlead_contracts.topology import NO_LIMIT, Topology, limited, topology
 
-DONE, UNDONE = 0, 1
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 

@@ -7,13 +7,11 @@ from fairlead_cli.client.phrases import listed
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import ClusterRetired
+from fairlead_cli.outcomes import DONE, UNDONE, ClusterRetired
 from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import is_for_people, print_outcome
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.topology import topology
-
-DONE, UNDONE = 0, 1
 
 
 async def retired(nats: str | None, cluster: str, *, dry_run: bool, form: Format = "table") -> int:

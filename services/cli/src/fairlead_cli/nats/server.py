@@ -21,10 +21,9 @@ from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.nats.files import LAYOUT_FILE, DirectorySource, NatsDirectory, read_stated
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import NatsChecked
+from fairlead_cli.outcomes import DONE, UNDONE, NatsChecked
 from fairlead_cli.printing import is_for_people, print_outcome, print_sentence
 
-DONE, UNDONE = 0, 1
 _CONNECT_SECONDS = 5.0
 _PORT = 4222
 
