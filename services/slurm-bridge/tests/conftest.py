@@ -112,8 +112,8 @@ def runs(store: SubmissionStore, wall: ManualClock) -> Runs:
 @pytest.fixture
 async def life(slurmctld: OneJobSlurmctld, client: KubeClient, mirror: KubeMirror, runs: Runs) -> PodLife:
     rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
-    settings = SlurmBridgeSettings(pods_ready_seconds=5, pods_gone_seconds=5)
-    return PodLife(slurmctld, client, mirror, rules, runs, partition="pods", settings=settings)
+    settings = SlurmBridgeSettings(pods_partition="pods", pods_ready_seconds=5, pods_gone_seconds=5)
+    return PodLife(slurmctld, client, mirror, rules, runs, settings=settings)
 
 
 @pytest.fixture

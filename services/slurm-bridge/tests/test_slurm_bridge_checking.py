@@ -178,7 +178,7 @@ async def test_a_real_job_submit_refuses_what_validate_would(slurm_programs: Non
         assert await sbatch(f"--comment={here}:4") == ""  # nobody to ask: it stands
         nothing: Any = _Nothing()
         server = HookServer(
-            folder / "gate", nothing, nothing, nothing, checks,
+            folder / "gate", nothing, nothing, nothing, checks.remarks_at_once,
             trusted={0}, why_not=lambda: "it does not lead", instruments=nothing, hint=nothing.hint,
         )  # fmt: skip
         async with beside(checks.keep_current(), server.run()):

@@ -71,7 +71,7 @@ class Slurm:
 
 
 def a_creator(slurm: Slurm, store: SubmissionStore, clock: ManualClock) -> Creator:
-    return Creator(slurm, store, slurm, slurm.look, naming=NAMING, qos_classes=QOS, checks=slurm, clock=clock)
+    return Creator(slurm.submit, store, slurm.partition_of, slurm.look, NAMING, QOS, slurm.remarks, clock)
 
 
 async def test_the_same_submission_again_is_the_same_job(store: SubmissionStore) -> None:

@@ -10,7 +10,7 @@ from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.gate.kube_facts import pod_ask
-from fairlead_slurm_bridge.pods.state_timer import RestartBackoff
+from fairlead_slurm_bridge.pods.state_timer import RESTART_SECONDS, StateTimer
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 from fairlead_testkit.inputs.slurm_builders import a_slurm_job
 
@@ -157,17 +157,17 @@ def test_who_is_woken() -> None:
 
 def test_a_job_that_has_gone_back_does_not_start_again_in_the_same_second() -> None:
     at = 100.0
-    rests = RestartBackoff(lambda: at)
-    first, second = a_slurm_job("7", restarts=1), a_slurm_job("8", restarts=1)
-    assert rests.ready([first]) == []
+    rests = StateTimer(RESTART_SECONDS, lambda: at)
+    first, second = Attempt(7, 1), Attempt(8, 1)
+    assert rests.elapsed([first]) == []
     at = 101.0
-    assert rests.ready([first, second]) == []
-    assert rests.some_soon()
+    assert rests.elapsed([first, second]) == []
+    assert rests.some_pending()
     at = 102.5
-    assert rests.ready([first, second]) == [first, second]
-    assert not rests.some_soon()
-    again = a_slurm_job("7", restarts=2)
-    assert rests.ready([again, second]) == [second], "it has gone back once more"
-    assert rests.some_soon()
-    assert rests.ready([]) == []
-    assert not rests.some_soon()
+    assert rests.elapsed([first, second]) == [first, second]
+    assert not rests.some_pending()
+    again = Attempt(7, 2)
+    assert rests.elapsed([again, second]) == [second], "it has gone back once more"
+    assert rests.some_pending()
+    assert rests.elapsed([]) == []
+    assert not rests.some_pending()

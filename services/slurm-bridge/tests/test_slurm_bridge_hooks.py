@@ -70,11 +70,8 @@ async def serving(
     why_not: Callable[[], str | None] = lambda: None,
 ) -> AsyncIterator[None]:
     """Serve on that path while the block lasts."""
-    parts: list[Any] = [life, None, keeper, None]
-    nothing: Any = Nothing()
-    server = HookServer(
-        path, *parts, trusted={os.geteuid()}, why_not=why_not, instruments=nothing, hint=lambda: None
-    )
+    parts: list[Any] = [life, None, keeper, None, {os.geteuid()}, why_not, Nothing(), lambda: None]
+    server = HookServer(path, *parts)
     async with beside(server.run()), asyncio.timeout(30):
         await eventually(path.exists, 20, what="it listens")
         yield

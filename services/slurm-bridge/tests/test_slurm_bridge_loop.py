@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.frontend.verbs import DeleteJob, VerbOutcome
 from fairlead_runtime.metrics import Metrics
@@ -82,13 +81,6 @@ class Away(Slurmctld):
         return reading
 
 
-class DeafAudience:
-    """An audience that hears nothing."""
-
-    def update(self, statements: Statements) -> None:
-        del statements
-
-
 @contextlib.asynccontextmanager
 async def reading(
     slurmctld: Slurmctld, store: SubmissionStore, poll_seconds: float = AN_HOUR
@@ -98,7 +90,7 @@ async def reading(
     view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
     instruments = BridgeInstruments(Metrics("slurm-bridge"))
     bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=poll_seconds)
-    async with beside(bridge.run(DeafAudience())), asyncio.timeout(30):
+    async with beside(bridge.run(lambda _: None)), asyncio.timeout(30):
         await slurmctld.read.wait()
         yield bridge
 

@@ -14,6 +14,7 @@ from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.manifest import handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.sweeping import Sweeper
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 from fairlead_testkit.by_hand.one_pod import HearPod, OneJobSlurmctld, OnePodServer, ShowPod
 from fairlead_testkit.inputs.slurm_builders import NOON, a_slurm_job
 from fairlead_testkit.timing.awaiting import eventually
@@ -134,7 +135,7 @@ async def test_a_program_that_begins_while_the_queue_is_read_is_not_swept(
     monkeypatch.setattr(mirror, "why_not", lambda _: None)
     slurmctld.known, slurmctld.asked = a_slurm_job("7", state="PENDING"), begins
     show(waiting)
-    sweeper = Sweeper(slurmctld, mirror, life, leads=lambda: True, seconds=0.01, lost_seconds=60)
+    sweeper = Sweeper(slurmctld, mirror, life, lambda: True, SlurmBridgeSettings(pods_sweep_seconds=0.01))
     sweeping = asyncio.create_task(sweeper.run())
     await eventually(lambda: looks > 1, what="it has looked")
     sweeping.cancel()

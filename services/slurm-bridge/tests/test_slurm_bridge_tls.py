@@ -12,11 +12,9 @@ from fairlead_slurm_bridge.hooks.tls import StrangerError, TlsEndpoint, endpoint
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 
-class Vouched:
-    """Munge, as it vouches for one user who signs the drawn word."""
-
-    async def user_of(self, credential: str, word: str) -> int | None:
-        return 1000 if credential == f"signed {word}" else None
+async def vouched(credential: str, word: str) -> int | None:
+    """The user of a credential, as munge tells of one who signs the drawn word."""
+    return 1000 if credential == f"signed {word}" else None
 
 
 class Visit:
@@ -29,7 +27,7 @@ class Visit:
             host="",
             port=0,
             context=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
-            identities=Vouched(),
+            user_of=vouched,
             why_away=lambda: away,
         )
 
@@ -38,7 +36,7 @@ class Visit:
 
     async def welcomed(self, credential: str) -> tuple[int | None, dict[str, str]]:
         """The user who got in, and the welcome's last word; `{}` in a credential is the drawn word."""
-        coming = asyncio.create_task(self._endpoint.welcome(self._reader, self))
+        coming = asyncio.create_task(self._endpoint.welcome(self._reader, self.write))
         drawn = (await self._written.get())["challenge"]
         self._reader.feed_data(json.dumps({"munge": credential.format(drawn)}).encode() + b"\n")
         return await coming, await self._written.get()

@@ -100,7 +100,7 @@ async def _serve(
         tasks.start("connection", bus.wait_closed())
         tasks.start("leadership", leadership.run())
         tasks.start("announcer", announcer.run())
-        tasks.start("bridge", bridge.run(announcer))
+        tasks.start("bridge", bridge.run(announcer.update))
         if gated is not None:
             gated.start(tasks, instruments, lambda: leadership.epoch is not None, checks, bridge.hint)
 
@@ -166,13 +166,13 @@ def _creator(
         return (await controller.jobs()).jobs
 
     return Creator(
-        _submitting(settings, settings.submit_socket),
+        _submitting(settings, settings.submit_socket).submit,
         store,
-        view,
+        view.partition_of,
         look,
         naming=Naming.of(settings.gres_gpu),
         qos_classes=settings.qos_classes,
-        checks=checks,
+        remarks=checks.remarks,
     )
 
 

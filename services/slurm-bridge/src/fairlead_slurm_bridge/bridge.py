@@ -5,8 +5,8 @@ Readings and writes take turns: a reading that began before a write would show t
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -45,64 +45,37 @@ time at most."""
 _GONE = LevelReply(verdict=VerbOutcome.GONE)
 
 
-class BridgeAudience(Protocol):
-    """The audience of changed statements."""
-
-    def update(self, statements: Statements) -> None:
-        """Take changed statements, as they are from now on."""
-
-
+@dataclass(eq=False)
 class Bridge:
-    """The bridge of one slurmctld: the loop that reads it, and the verbs of a frontend.
+    """The bridge of one slurmctld: the loop that reads it, and the verbs of a frontend."""
 
-    Args:
-        controller: reads and steers the cluster's slurmctld.
-        observer: reads slurmctld.
-        view: keeps the statements about the cluster.
-        store: keeps what Slurm forgets.
-        audience: tells NATS.
-        instruments: metrics of the bridge.
-        poll_seconds: most seconds between two readings.
-        creator: makes jobs; None where that is left to sbatch.
-    """
-
-    def __init__(
-        self,
-        controller: Controller,
-        observer: Observer,
-        view: StatedView,
-        store: SubmissionStore,
-        instruments: BridgeInstruments,
-        *,
-        poll_seconds: float,
-        creator: Creator | None = None,
-    ) -> None:
-        self._controller = controller
-        self._observer = observer
-        self._view = view
-        self._store = store
-        self._instruments = instruments
-        self._poll_seconds = poll_seconds
-        self._creator = creator
-        self._turn = asyncio.Lock()
-        self._wake = asyncio.Event()
-        self._hinted: asyncio.TimerHandle | None = None
-        self._audience: BridgeAudience | None = None
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-        self._complained: set[type[SlurmError]] = set()
+    controller: Controller
+    observer: Observer
+    view: StatedView
+    store: SubmissionStore
+    instruments: BridgeInstruments
+    poll_seconds: float
+    """Most seconds between two readings."""
+    creator: Creator | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _hinted: asyncio.TimerHandle | None = field(default=None, init=False)
+    _tell: Callable[[Statements], None] | None = field(default=None, init=False)
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
+    _complained: set[type[SlurmError]] = field(default_factory=set, init=False)
 
     # --- the loop
 
-    async def run(self, audience: BridgeAudience) -> None:
-        """Read slurmctld and state changes until cancelled."""
-        self._audience = audience
+    async def run(self, tell: Callable[[Statements], None]) -> None:
+        """Read slurmctld, and tell what is stated differently, until cancelled."""
+        self._tell = tell
         while True:
-            pause = self._poll_seconds
+            pause = self.poll_seconds
             try:
-                pause = await self._pass(audience)
+                pause = await self._pass(tell)
                 self._read_again()
             except SlurmError as error:
-                self._instruments.failures.inc()
+                self.instruments.failures.inc()
                 self._complain(error)
             await wake_or_timeout(self._wake, pause)
 
@@ -115,21 +88,21 @@ class Bridge:
         self._hinted = None
         self._wake.set()
 
-    async def _pass(self, audience: BridgeAudience) -> float:
+    async def _pass(self, tell: Callable[[Statements], None]) -> float:
         """Read once; returns the seconds to the next reading: fewer after a change and for a short queue."""
         async with self._turn:
-            with self._instruments.read_seconds.time():
-                context = await self._observer.context()
+            with self.instruments.read_seconds.time():
+                context = await self.observer.context()
                 began = time.monotonic()
-                reading = await self._observer.jobs()
+                reading = await self.observer.jobs()
                 took = time.monotonic() - began
-            stated = {} if context is None else self._view.take_context(context)
-            changed, remembered = self._view.read(reading.jobs)
-            self._store.remember(remembered.seen, remembered.forgotten)
-            audience.update(stated | changed)
-            self._instruments.passed(self._view.phases, len(stated) + len(changed), reading.unreadable)
-        soon = max(_SOON_SECONDS, took * _REST) if changed else self._poll_seconds
-        return min(soon, self._poll_seconds)
+            stated = {} if context is None else self.view.take_context(context)
+            changed, remembered = self.view.read(reading.jobs)
+            self.store.remember(remembered.seen, remembered.forgotten)
+            tell(stated | changed)
+            self.instruments.passed(self.view.phases, len(stated) + len(changed), reading.unreadable)
+        soon = max(_SOON_SECONDS, took * _REST) if changed else self.poll_seconds
+        return min(soon, self.poll_seconds)
 
     # --- the verbs
 
@@ -139,13 +112,13 @@ class Bridge:
         Raises:
             Rejected: slurmctld was not read yet; nothing was made.
         """
-        if self._creator is None:
+        if self.creator is None:
             return [CreateReply(outcome=CreateOutcome.REFUSED, reason=BY_SBATCH) for _ in jobs]
-        if self._view.context is None:
+        if self.view.context is None:
             raise Rejected(UNAVAILABLE, "slurmctld was not read yet")
-        replies = await self._creator.create(jobs)
+        replies = await self.creator.create(jobs)
         for reply in replies:
-            self._instruments.creations.labels(reply.outcome).inc()
+            self.instruments.creations.labels(reply.outcome).inc()
         self._wake.set()
         return replies
 
@@ -158,15 +131,15 @@ class Bridge:
             stated: Statements = {}
             for wanted in open_ones:
                 if wanted.id not in refused:
-                    stated |= self._view.levelled(wanted.id, _level(wanted))
-            if self._audience is not None and stated:
-                self._audience.update(stated)
+                    stated |= self.view.levelled(wanted.id, _level(wanted))
+            if self._tell is not None and stated:
+                self._tell(stated)
         self._wake.set()
         answered = [
             reply or _answer(refused.get(wanted.id)) for wanted, reply in zip(levels, replies, strict=True)
         ]
         for reply in answered:
-            self._instruments.levels.labels(reply.verdict).inc()
+            self.instruments.levels.labels(reply.verdict).inc()
         return answered
 
     async def delete(self, jobs: Sequence[DeleteJob]) -> list[DeleteReply]:
@@ -179,7 +152,7 @@ class Bridge:
             there = [self._number_of(job) for job in jobs]
             try:
                 numbers = {one for one in there if not isinstance(one, VerbOutcome)}
-                refused = await self._controller.cancel(sorted(numbers))
+                refused = await self.controller.cancel(sorted(numbers))
             except RetryableSlurmError as error:
                 raise Rejected(UNAVAILABLE, str(error)) from error
         self._wake.set()
@@ -193,19 +166,19 @@ class Bridge:
     def _number_of(self, wanted: DeleteJob) -> str | VerbOutcome:
         """The number of the job that is to go, or why none is."""
         if wanted.submission is None:
-            uid = self._view.uid_of(wanted.id)
+            uid = self.view.uid_of(wanted.id)
             return wanted.id if uid is not None and wanted.uid in (None, uid) else VerbOutcome.GONE
-        read = self._view.jobs_of(wanted.scope, wanted.submission)
-        asked = self._store.asked(wanted.scope, wanted.submission)
+        read = self.view.jobs_of(wanted.scope, wanted.submission)
+        asked = self.store.asked(wanted.scope, wanted.submission)
         # Not read: made since the last reading. Read as another's: the number was given again.
-        if asked is not None and asked.job and (asked.job in read or self._view.uid_of(asked.job) is None):
+        if asked is not None and asked.job and (asked.job in read or self.view.uid_of(asked.job) is None):
             return VerbOutcome.LATER if wanted.spares(from_seconds(asked.at)) else asked.job
         return next(iter(read), VerbOutcome.GONE)
 
     def _judged(self, wanted: SetLevel) -> LevelReply | None:
         """The answer to a level that is not written; None where it is to be written."""
-        known = self._view.context
-        if known is None or self._view.waiting(wanted.id, wanted.uid) is None:
+        known = self.view.context
+        if known is None or self.view.waiting(wanted.id, wanted.uid) is None:
             return _GONE
         if not UNLABELLED <= _level(wanted) <= known.highest_level:
             why = f"level {wanted.level} is out of range: Slurm's own factors leave room up to {known.highest_level}"
@@ -213,21 +186,21 @@ class Bridge:
         return None
 
     async def _write(self, levels: Sequence[SetLevel]) -> dict[str, str]:
-        known = self._view.context
+        known = self.view.context
         if known is None or not levels:
             return {}
         factors: list[tuple[str, int]] = []
         whole: dict[str, str] = {}
         for wanted in levels:
-            job = self._view.waiting(wanted.id, wanted.uid)
+            job = self.view.waiting(wanted.id, wanted.uid)
             if job is not None:
                 factor = known.ladder.site_factor(_level(wanted), job.nice)
                 parts = [part.id for part in job.parts] or [wanted.id]
                 factors += [(part, factor) for part in parts]
                 whole |= dict.fromkeys(parts, wanted.id)
         try:
-            with self._instruments.write_seconds.time():
-                refused = await self._controller.set_site_factors(factors)
+            with self.instruments.write_seconds.time():
+                refused = await self.controller.set_site_factors(factors)
         except RetryableSlurmError as error:
             raise Rejected(UNAVAILABLE, str(error)) from error
         return {whole.get(job, job): why for job, why in refused.items()}

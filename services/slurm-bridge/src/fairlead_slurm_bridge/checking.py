@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 import structlog
@@ -33,37 +34,27 @@ _AT_ONCE = 16
 """Number of registries that are asked at a time."""
 
 
+@dataclass(eq=False)
 class CachedRegistry:
-    """A registry that asks once for an image that many jobs want, and only hosts that the site names.
+    """A registry that asks once for an image that many jobs want, and only hosts that the site names."""
 
-    Args:
-        registry: asked for what is not known yet.
-        allowed: hosts that may be asked; empty for all.
-        clock: monotonic seconds.
-    """
-
-    def __init__(
-        self,
-        registry: Registry,
-        allowed: Collection[str] = (),
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._registry = registry
-        self._allowed = frozenset(allowed)
-        self._clock = clock
-        self._places = asyncio.Semaphore(_AT_ONCE)
-        self._known: dict[str, tuple[float, ImageAnswer]] = {}
-        self._asking: dict[str, asyncio.Task[ImageAnswer]] = {}
+    registry: Registry
+    allowed: Collection[str] = ()
+    """Hosts that may be asked; empty for all."""
+    clock: Callable[[], float] = time.monotonic
+    """Monotonic seconds."""
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE), init=False)
+    _known: dict[str, tuple[float, ImageAnswer]] = field(default_factory=dict, init=False)
+    _asking: dict[str, asyncio.Task[ImageAnswer]] = field(default_factory=dict, init=False)
 
     async def ask(self, image: ImageReference) -> ImageAnswer:
         """Ask for an image once for all who want it now; an answer is kept for a while, and unnamed hosts are not asked."""
-        if self._allowed and image.registry not in self._allowed:
+        if self.allowed and image.registry not in self.allowed:
             why = f"{image.registry} is not among the registries that the site's bridge asks (images_registries)"
             return ImageAnswer(presence=Presence.UNASKED, why=why)
         name = str(image)
         kept = self._known.get(name)
-        if kept is not None and self._clock() < kept[0]:
+        if kept is not None and self.clock() < kept[0]:
             return kept[1]
         task = self._asking.get(name)
         if task is None:
@@ -74,43 +65,28 @@ class CachedRegistry:
 
     async def _look(self, name: str, image: ImageReference) -> ImageAnswer:
         async with self._places:
-            found = await self._registry.ask(image)
+            found = await self.registry.ask(image)
         self._known.pop(name, None)
-        self._known[name] = self._clock() + _KEPT_SECONDS[found.presence], found
+        self._known[name] = self.clock() + _KEPT_SECONDS[found.presence], found
         while len(self._known) > _REMEMBERED:
             self._known.pop(next(iter(self._known)))
         return found
 
 
+@dataclass(eq=False)
 class BatchChecks:
-    """Checks of one cluster's batch jobs.
+    """Checks of one cluster's batch jobs."""
 
-    Args:
-        source: asks slurmctld.
-        registry: knows of images.
-        rule: the site's rule for jobs whose image is not there.
-        pods: the partition whose jobs run as pods; None where no job does.
-        clock: monotonic seconds.
-    """
-
-    def __init__(
-        self,
-        source: TargetSource,
-        registry: Registry,
-        rule: ImageRule,
-        pods: PodSite | None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._source = source
-        self._registry = registry
-        self._rule = rule
-        self._pods = pods
-        self._clock = clock
-        self._turn = asyncio.Lock()
-        self._target: BatchTarget | None = None
-        self._asked_at = 0.0
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    source: TargetSource
+    registry: Registry
+    rule: ImageRule
+    pods: PodSite | None
+    clock: Callable[[], float] = time.monotonic
+    """Monotonic seconds."""
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _target: BatchTarget | None = field(default=None, init=False)
+    _asked_at: float = field(default=0.0, init=False)
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     async def remarks(self, words: Sequence[str]) -> list[Remark]:
         """Remarks on a job, by the words of sbatch that ask for it; none where slurmctld is not understood.
@@ -131,7 +107,7 @@ class BatchChecks:
         Raises:
             SlurmUnreachableError: slurmctld told nothing of the site for long.
         """
-        if self._target is None or self._clock() - self._asked_at > _OLDEST_SECONDS:
+        if self._target is None or self.clock() - self._asked_at > _OLDEST_SECONDS:
             raise SlurmUnreachableError("what slurmctld has is not known yet, or not any more")
         return await self._weighed(words, user, self._target)
 
@@ -146,12 +122,12 @@ class BatchChecks:
 
     async def _weighed(self, words: Sequence[str], user: str, target: BatchTarget) -> list[Remark]:
         own = msgspec.structs.replace(target, user=user)
-        return await check_batch(script_of_words(words), own, self._registry, self._rule)
+        return await check_batch(script_of_words(words), own, self.registry, self.rule)
 
     async def _current(self) -> BatchTarget:
         async with self._turn:
-            if self._target is None or self._clock() - self._asked_at >= TARGET_SECONDS:
-                settings = await self._source.settings()
-                self._target = await batch_target(self._source, settings, self._pods)
-                self._asked_at = self._clock()
+            if self._target is None or self.clock() - self._asked_at >= TARGET_SECONDS:
+                settings = await self.source.settings()
+                self._target = await batch_target(self.source, settings, self.pods)
+                self._asked_at = self.clock()
             return self._target

@@ -7,7 +7,7 @@ the next one finds the job in slurmctld, or knows that there is none yet.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from fairlead_bus import Rejected
 from fairlead_contracts.base.instants import to_seconds
@@ -27,72 +27,26 @@ _IN_DOUBT_SECONDS = 30.0
 """Seconds for which a slurmctld that was too busy to answer may still take a job after sbatch gave up."""
 
 
-class Submitter(Protocol):
-    """A submitter that has a job made as the user of its account."""
-
-    async def submit(self, job: BatchJob) -> str:
-        """Have a job made; returns its number.
-
-        Raises:
-            SubmitRefusedError: the job will not be made.
-            SlurmUnreachableError: nobody knows whether it was made.
-        """
-
-
-class Partitions(Protocol):
-    """The cluster's partitions, as they were read last."""
-
-    def partition_of(self, name: str | None) -> str | None:
-        """The partition of that name, or the default one; None where there is none, or nothing was read yet."""
-
-
-class Checks(Protocol):
-    """Checks of a job before it is made."""
-
-    async def remarks(self, words: Sequence[str]) -> list[Remark]:
-        """Remarks on a job, by sbatch's words.
-
-        Raises:
-            RetryableSlurmError: slurmctld does not answer.
-        """
-
-
+@dataclass(eq=False)
 class Creator:
-    """A maker of batch jobs.
+    """A maker of batch jobs."""
 
-    Args:
-        submitter: has sbatch run.
-        store: remembers submissions.
-        partitions: knows the cluster's partitions.
-        look: reads all jobs from slurmctld, now.
-        naming: Fairlead's names of Slurm's resources.
-        qos_classes: the class that a job of a QOS asks for.
-        checks: looks at jobs before they are made.
-        clock: wall seconds.
-    """
-
-    def __init__(
-        self,
-        submitter: Submitter,
-        store: SubmissionStore,
-        partitions: Partitions,
-        look: Callable[[], Awaitable[Sequence[SlurmJob]]],
-        *,
-        naming: Naming,
-        qos_classes: Mapping[str, str],
-        checks: Checks,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._submitter = submitter
-        self._store = store
-        self._partitions = partitions
-        self._look = look
-        self._naming = naming
-        self._qos_classes = qos_classes
-        self._checks = checks
-        self._clock = clock
-        self._turn = asyncio.Lock()
-        self._places = asyncio.Semaphore(AT_ONCE)
+    submit: Callable[[BatchJob], Awaitable[str]]
+    """Has a job made as the user of its account; gives its number."""
+    store: SubmissionStore
+    partition_of: Callable[[str | None], str | None]
+    """Finds the partition of that name, or the default one, as they were read last."""
+    look: Callable[[], Awaitable[Sequence[SlurmJob]]]
+    """Reads all jobs from slurmctld, now."""
+    naming: Naming
+    qos_classes: Mapping[str, str]
+    """The class that a job of a QOS asks for."""
+    remarks: Callable[[Sequence[str]], Awaitable[list[Remark]]]
+    """Looks at a job before it is made, by sbatch's words."""
+    clock: Callable[[], float] = time.time
+    """Wall seconds."""
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE), init=False)
 
     async def create(self, jobs: Sequence[CreateJob]) -> list[CreateReply]:
         """Make jobs (see `Obedient`), one batch at a time, so that no submission is on its way twice."""
@@ -106,7 +60,7 @@ class Creator:
         return [_reply(one) for one in found]
 
     def _is_in_doubt(self, job: CreateJob) -> bool:
-        asked = self._store.asked(job.scope, job.id)
+        asked = self.store.asked(job.scope, job.id)
         return asked is None or not asked.job
 
     async def _find(self, jobs: Sequence[CreateJob]) -> None:
@@ -114,45 +68,45 @@ class Creator:
         wanted = {(job.scope, job.id): to_seconds(job.submitted) for job in jobs}
         if not wanted:
             return
-        for there in await self._look():
+        for there in await self.look():
             origin = submission_mark(there.comment)
             at = wanted.get((there.account, origin.submission)) if origin is not None else None
             if origin is not None and at is not None:
                 found = SubmittedJob(digest=origin.digest, job=there.id, queue=there.partitions[0], at=at)
-                self._store.note_asked(there.account, origin.submission, found)
+                self.store.note_asked(there.account, origin.submission, found)
 
     async def _create(self, job: CreateJob) -> CreateReply:
-        known = self._store.asked(job.scope, job.id)
+        known = self.store.asked(job.scope, job.id)
         if known is not None and not known.is_of(job.digest):
             return CreateReply(outcome=CreateOutcome.CONFLICT)
         if known is not None and known.job:
             return CreateReply(outcome=CreateOutcome.EXISTS, queue=known.queue, job=known.job)
-        if known is not None and self._clock() - known.at < _IN_DOUBT_SECONDS:
+        if known is not None and self.clock() - known.at < _IN_DOUBT_SECONDS:
             raise Rejected(UNAVAILABLE, f"whether {job.id} was made is not known yet")
-        queue = self._partitions.partition_of(job.queue)
+        queue = self.partition_of(job.queue)
         if queue is None:
             return CreateReply(outcome=CreateOutcome.NO_QUEUE)
         try:
-            batch = batch_job_of(job, naming=self._naming, qos_classes=self._qos_classes, partition=queue)
+            batch = batch_job_of(job, naming=self.naming, qos_classes=self.qos_classes, partition=queue)
         except NoBatchJobError as error:
             return CreateReply(outcome=CreateOutcome.REFUSED, reason=str(error))
         # What sbatch says of a limit comes after the job stands; what it says of an image, never.
-        refused = [one.says for one in await self._checks.remarks(sbatch_words(batch)) if one.refused]
+        refused = [one.says for one in await self.remarks(sbatch_words(batch)) if one.refused]
         if refused:
             return CreateReply(outcome=CreateOutcome.REFUSED, reason="; ".join(refused))
         return await self._submit(job, batch, queue)
 
     async def _submit(self, job: CreateJob, batch: BatchJob, queue: str) -> CreateReply:
-        noted = SubmittedJob(digest=job.digest, job="", queue=queue, at=self._clock())
+        noted = SubmittedJob(digest=job.digest, job="", queue=queue, at=self.clock())
         async with self._places:
-            self._store.note_asked(job.scope, job.id, noted)
+            self.store.note_asked(job.scope, job.id, noted)
             try:
-                number = await self._submitter.submit(batch)
+                number = await self.submit(batch)
             except SubmitRefusedError as error:
-                self._store.forget_asked(job.scope, job.id)
+                self.store.forget_asked(job.scope, job.id)
                 return CreateReply(outcome=CreateOutcome.REFUSED, reason=str(error))
         made = SubmittedJob(digest=job.digest, job=number, queue=queue, at=to_seconds(job.submitted))
-        self._store.note_asked(job.scope, job.id, made)
+        self.store.note_asked(job.scope, job.id, made)
         return CreateReply(outcome=CreateOutcome.CREATED, queue=queue, job=number)
 
 

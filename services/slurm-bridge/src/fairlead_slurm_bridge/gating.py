@@ -5,6 +5,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import msgspec
+
 from fairlead_contracts.frontend.observed import Toleration
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
@@ -39,47 +41,15 @@ from fairlead_slurm_bridge.store import SubmissionStore
 _LEADS_NOT = "this bridge does not lead"
 
 
-class Gate:
-    """The parts of the gate, wired.
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of the gate that stand before anybody leads."""
 
-    Args:
-        settings: settings of the bridge.
-        lifecycle: readiness and metrics of the process.
-        client: calls Kubernetes.
-        observer: hears of Kubernetes' troubles.
-        store: keeps what slurmctld may forget.
-        partition: the partition whose jobs run as pods.
-    """
-
-    def __init__(
-        self,
-        settings: SlurmBridgeSettings,
-        lifecycle: Lifecycle,
-        client: KubeClient,
-        observer: MetricsObserver,
-        *,
-        store: SubmissionStore,
-        partition: str,
-    ) -> None:
-        self._settings = settings
-        conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
-        self._partition = PodPartition(conf, partition, seconds=settings.command_seconds)
-        self._mirror = KubeMirror(client, settings.cluster, settings.pods_node_labels, observer=observer)
-        runs = Runs(store, time.time)
-        self._life = PodLife(
-            self._partition,
-            client,
-            self._mirror,
-            pod_rules(settings),
-            runs,
-            partition=partition,
-            settings=settings,
-        )
-        self._end_recorder = ProgramEndRecorder(self._mirror, runs)
-        self._follower = PodFollower(client, self._mirror, self._life)
-        self._keeper = ResultKeeper(client, self._mirror)
-        self._licence = _licence(settings, conf)
-        lifecycle.readiness.add("kubernetes", lambda: self._mirror.why_not(settings.pods_silence_seconds))
+    settings: SlurmBridgeSettings
+    client: KubeClient
+    partition: PodPartition
+    mirror: KubeMirror
+    life: PodLife
+    licence: AccountedLicence | None
 
     def start(
         self,
@@ -98,40 +68,34 @@ class Gate:
             checks: look at jobs before they stand.
             hint: told that something happens in Slurm.
         """
-        sweeper = Sweeper(
-            self._partition,
-            self._mirror,
-            self._life,
-            leads=leads,
-            seconds=self._settings.pods_sweep_seconds,
-            lost_seconds=self._settings.pods_lost_seconds,
-        )
         server = HookServer(
-            Path(self._settings.hooks_socket),
-            self._life,
-            self._follower,
-            self._keeper,
-            checks,
-            trusted=trusted_users(self._settings.hooks_users),
+            Path(self.settings.hooks_socket),
+            self.life,
+            PodFollower(self.client, self.mirror, self.life),
+            ResultKeeper(self.client, self.mirror),
+            checks.remarks_at_once,
+            trusted=trusted_users(self.settings.hooks_users),
             why_not=lambda: self._why_not(leads),
             instruments=instruments,
             tls=self._tls(leads),
             hint=hint,
         )
-        tasks.start("mirror of Kubernetes", self._mirror.run())
-        tasks.start("recorder of programs' ends", self._end_recorder.run())
+        tasks.start("mirror of Kubernetes", self.mirror.run())
+        tasks.start("recorder of programs' ends", ProgramEndRecorder(self.mirror, self.life.runs).run())
         tasks.start("checks", checks.keep_current())
         tasks.start("hooks", server.run())
-        tasks.start("sweeper", sweeper.run())
-        if self._settings.pods_resume_nodes:
-            seconds = self._settings.pods_sweep_seconds
-            tasks.start("nodes", resume_nodes(self._partition, leads=leads, seconds=seconds))
-        tokens = self._tokens(leads)
-        if tokens is not None:
-            tasks.start("tokens", tokens.run())
+        tasks.start("sweeper", Sweeper(self.partition, self.mirror, self.life, leads, self.settings).run())
+        if self.settings.pods_resume_nodes:
+            seconds = self.settings.pods_sweep_seconds
+            tasks.start("nodes", resume_nodes(self.partition, leads=leads, seconds=seconds))
+        if self.licence is not None:
+            rules = pod_rules(self.settings)
+            shape = PodShape(count=1, selector=rules.node_selector, tolerations=rules.tolerations)
+            keeper = TokenKeeper(self.licence, self.mirror, shape, lambda: self._why_not(leads) is None)
+            tasks.start("tokens", keeper.run())
 
     def _tls(self, leads: Callable[[], bool]) -> TlsEndpoint | None:
-        settings = self._settings
+        settings = self.settings
         if settings.hooks_listen is None:
             return None
         host, port = endpoint(settings.hooks_listen)
@@ -139,19 +103,12 @@ class Gate:
             host=host,
             port=port,
             context=server_context(settings),
-            identities=Munge(settings.hooks_munge_socket),
+            user_of=Munge(settings.hooks_munge_socket).user_of,
             why_away=lambda: None if leads() else _LEADS_NOT,
         )
 
-    def _tokens(self, leads: Callable[[], bool]) -> TokenKeeper | None:
-        if self._licence is None:
-            return None
-        rules = pod_rules(self._settings)
-        shape = PodShape(count=1, selector=rules.node_selector, tolerations=rules.tolerations)
-        return TokenKeeper(self._licence, self._mirror, shape, acts=lambda: self._why_not(leads) is None)
-
     def _why_not(self, leads: Callable[[], bool]) -> str | None:
-        return self._mirror.why_not(self._settings.pods_silence_seconds) if leads() else _LEADS_NOT
+        return self.mirror.why_not(self.settings.pods_silence_seconds) if leads() else _LEADS_NOT
 
 
 @contextlib.asynccontextmanager
@@ -175,7 +132,21 @@ async def gate(
         write_burst=int(2 * settings.pods_write_qps) + 1,
     )
     async with connect_kube(kube, user_agent="fairlead-slurm-bridge", observer=observer) as client:
-        yield Gate(settings, lifecycle, client, observer, store=store, partition=settings.pods_partition)
+        conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
+        partition = PodPartition(conf, settings.pods_partition, seconds=settings.command_seconds)
+        mirror = KubeMirror(client, settings.cluster, settings.pods_node_labels, observer=observer)
+        life = PodLife(
+            partition, client, mirror, pod_rules(settings), Runs(store, time.time), settings=settings
+        )
+        lifecycle.readiness.add("kubernetes", lambda: mirror.why_not(settings.pods_silence_seconds))
+        yield Gate(
+            settings=settings,
+            client=client,
+            partition=partition,
+            mirror=mirror,
+            life=life,
+            licence=_licence(settings, conf),
+        )
 
 
 def pod_rules(settings: SlurmBridgeSettings) -> PodRules:

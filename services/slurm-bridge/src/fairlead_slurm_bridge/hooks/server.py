@@ -5,10 +5,10 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 import structlog
@@ -40,68 +40,36 @@ _SUBMIT_SECONDS = 2.5
 """Seconds for the checks of a job in job_submit, which holds slurmctld up: later remarks are not said."""
 
 
-class SubmitChecks(Protocol):
-    """Checks of jobs before they stand."""
-
-    async def remarks_at_once(self, words: Sequence[str], user: str = "") -> list[Remark]:
-        """Remarks on a job, by sbatch's words, without a question to slurmctld.
-
-        Raises:
-            SlurmError: the site is not known.
-        """
-
-
+@dataclass(eq=False)
 class HookServer:
-    """The gate's socket.
+    """The gate's socket."""
 
-    Args:
-        path: path of the socket.
-        life: makes pods and takes them away.
-        follower: follows pods for jobs' processes.
-        keeper: finds what pods leave behind.
-        checker: looks at jobs that are being submitted.
-        trusted: Unix users who may be Slurm's daemons.
-        why_not: reason for which nothing is decided here now, if any.
-        instruments: metrics of the bridge.
-        hint: told that one of Slurm's daemons asks.
-        tls: endpoint of hooks on other hosts; None where there are none.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        life: PodLife,
-        follower: PodFollower,
-        keeper: ResultKeeper,
-        checker: SubmitChecks,
-        *,
-        trusted: Collection[int],
-        why_not: Callable[[], str | None],
-        instruments: BridgeInstruments,
-        hint: Callable[[], None],
-        tls: TlsEndpoint | None = None,
-    ) -> None:
-        self._path = path
-        self._life = life
-        self._follower = follower
-        self._keeper = keeper
-        self._checker = checker
-        self._trusted = frozenset(trusted)
-        self._why_not = why_not
-        self._instruments = instruments
-        self._tls = tls
-        self._hint = hint
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    path: Path
+    life: PodLife
+    follower: PodFollower
+    keeper: ResultKeeper
+    remarks_at_once: Callable[[Sequence[str], str], Awaitable[list[Remark]]]
+    """Looks at a user's job that is being submitted, by sbatch's words, without a question to slurmctld."""
+    trusted: Collection[int]
+    """Unix users who may be Slurm's daemons."""
+    why_not: Callable[[], str | None]
+    """Reason for which nothing is decided here now, if any."""
+    instruments: BridgeInstruments
+    hint: Callable[[], None]
+    """Hears that one of Slurm's daemons asks."""
+    tls: TlsEndpoint | None = None
+    """The endpoint of hooks on other hosts; None where there are none."""
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     async def run(self) -> None:
         """Serve until cancelled. Users' processes ask here too, so anybody may connect."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.unlink(missing_ok=True)
-        server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
-        self._path.chmod(0o666)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(self._serve, self.path, limit=_LONGEST_LINE)
+        self.path.chmod(0o666)
         async with server, contextlib.AsyncExitStack() as others:
-            if self._tls is not None:
-                await others.enter_async_context(await self._tls_server(self._tls))
+            if self.tls is not None:
+                await others.enter_async_context(await self._tls_server(self.tls))
             await server.serve_forever()
 
     async def _tls_server(self, tls: TlsEndpoint) -> asyncio.Server:
@@ -121,7 +89,7 @@ class HookServer:
         hook, answer = "unknown", "broken"
         try:
             async with asyncio.timeout(_FIRST_LINE_SECONDS):
-                user = _user(writer) if tls is None else await tls.welcome(reader, writer)
+                user = _user(writer) if tls is None else await tls.welcome(reader, writer.write)
                 request = None if user is None else REQUEST.decode(await reader.readline())
             if user is None or request is None:
                 answer = "away"
@@ -134,22 +102,22 @@ class HookServer:
         except (ConnectionError, asyncio.IncompleteReadError):
             answer = "gone"
         finally:
-            self._instruments.asked(hook, answer, asyncio.get_running_loop().time() - began)
+            self.instruments.asked(hook, answer, asyncio.get_running_loop().time() - began)
             writer.close()
 
     async def _answer(
         self, request: Request, user: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> str:
-        why = self._why_not()
+        why = self.why_not()
         if request.hook == BODY:
             if why is not None:
                 return "away"  # hanging up makes it ask again
             await self._body(request, user, reader, writer)
             return "followed"
-        if user not in self._trusted:
+        if user not in self.trusted:
             writer.write(messages.said("only Slurm's own daemons may ask that") + messages.ended(REQUEUE))
             return "denied"
-        self._hint()
+        self.hint()
         if request.hook == SUBMIT:  # the same on each bridge: it takes no room
             return await self._submit(request, writer)
         if why is not None and (why := await self._why_not_soon()) is not None:
@@ -162,7 +130,7 @@ class HookServer:
         """The reason for which nothing is decided in some seconds either: a new bridge leads by then."""
         until = asyncio.get_running_loop().time() + _BEGINNING_SECONDS
         while True:
-            why = self._why_not()
+            why = self.why_not()
             if why is None or asyncio.get_running_loop().time() >= until:
                 return why
             await asyncio.sleep(_LOOK_SECONDS)
@@ -170,7 +138,7 @@ class HookServer:
     async def _prolog(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> str:
-        verdict = await _while_connected(reader, self._life.prologs.answer(request.env))
+        verdict = await _while_connected(reader, self.life.prologs.answer(request.env))
         if verdict is None:
             return "gone"
         if verdict.why:
@@ -185,7 +153,7 @@ class HookServer:
         asked = [f"--{name}={value}" for name, value in request.job.items() if value]
         try:
             async with asyncio.timeout(_SUBMIT_SECONDS):
-                remarks = await self._checker.remarks_at_once(asked, _name_of(request.user))
+                remarks = await self.remarks_at_once(asked, _name_of(request.user))
         except (SlurmError, TimeoutError) as error:
             self._log.warning("batch_job_not_checked", error=str(error))
             remarks = []
@@ -207,11 +175,11 @@ class HookServer:
         if request.hook == EPILOG and not await self._keep(request, number, reader, writer):
             return "gone"
         try:
-            left = await _while_connected(reader, self._life.ending.end(number, restarts))
+            left = await _while_connected(reader, self.life.ending.end(number, restarts))
         except SlurmError as error:
             left = str(error)
         if request.hook == EPILOG:
-            self._life.runs.slurmd_told(number, request.env.get("SLURMD_NODENAME", ""))
+            self.life.runs.slurmd_told(number, request.env.get("SLURMD_NODENAME", ""))
         if left:
             writer.write(messages.said(left))
         writer.write(messages.ended(START))
@@ -222,18 +190,18 @@ class HookServer:
 
         Slurm runs both epilogs at once. Where slurmctld's came first and took the pod away, its results were not moved.
         """
-        return self._life.processes.any_of(number) or bool(self._keeper.plans(number))
+        return self.life.processes.any_of(number) or bool(self.keeper.plans(number))
 
     async def _keep(
         self, request: Request, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Have the epilog move what the job's pod left; returns whether it still listens."""
-        for key, pod, plan in self._keeper.plans(number):
+        for key, pod, plan in self.keeper.plans(number):
             if not request.results:
                 self._log.warning("results_not_moved", job=number, why="the hooks are older than this bridge")
                 continue
             writer.write(messages.results(plan, summary(key, pod, datetime.now(UTC))))
-            async for piece in self._keeper.output(key):
+            async for piece in self.keeper.output(key):
                 writer.write(messages.output(piece))
                 await writer.drain()
             writer.write(messages.output(b""))
@@ -267,7 +235,7 @@ class HookServer:
     ) -> None:
         number, count = request.env["SLURM_JOB_ID"], request.env.get("SLURM_RESTART_COUNT", "0")
         attempt, node = Attempt(int(number), int(count)), request.env.get("SLURMD_NODENAME", "")
-        following = self._follower.follow(attempt, user, request.offset, stop, node=node)
+        following = self.follower.follow(attempt, user, request.offset, stop, node=node)
         async with contextlib.aclosing(following) as told:
             async for word in told:
                 writer.write(_spoken(word))

@@ -7,8 +7,7 @@ hook, and `{}` from the gate, or `{"away": why}` where another bridge leads.
 import asyncio
 import secrets
 import ssl
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -16,20 +15,6 @@ from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 HANDSHAKE_SECONDS = 10.0
-
-
-class Identities(Protocol):
-    """A source of callers' identities."""
-
-    async def user_of(self, credential: str, word: str) -> int | None:
-        """The Unix user who made the credential over that word; None where it is bad."""
-
-
-class ReplyWriter(Protocol):
-    """Writer of the gate's answers."""
-
-    def write(self, data: bytes, /) -> None:
-        """Send the data soon."""
 
 
 class StrangerError(ValueError):
@@ -49,11 +34,12 @@ class TlsEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
     context: ssl.SSLContext
-    identities: Identities
+    user_of: Callable[[str, str], Awaitable[int | None]]
+    """Finds the Unix user who made a credential over a word; None where it is bad."""
     why_away: Callable[[], str | None]
     """Reason for which another bridge is to be asked; None where this one leads."""
 
-    async def welcome(self, reader: asyncio.StreamReader, writer: ReplyWriter) -> int | None:
+    async def welcome(self, reader: asyncio.StreamReader, write: Callable[[bytes], None]) -> int | None:
         """Welcome a caller; returns their Unix user, or None where they are sent on to another bridge.
 
         Raises:
@@ -61,13 +47,13 @@ class TlsEndpoint(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.DecodeError: they say something else.
         """
         word = secrets.token_hex(16)
-        writer.write(msgspec.json.encode({"challenge": word}) + b"\n")
+        write(msgspec.json.encode({"challenge": word}) + b"\n")
         said = _INTRODUCTION.decode(await reader.readline())
-        user = await self.identities.user_of(said.munge, word)
+        user = await self.user_of(said.munge, word)
         if user is None:
             raise StrangerError("munge does not vouch for whoever asks")
         why = self.why_away()
-        writer.write(msgspec.json.encode({} if why is None else {"away": why}) + b"\n")
+        write(msgspec.json.encode({} if why is None else {"away": why}) + b"\n")
         return user if why is None else None
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 
 import msgspec
 
@@ -50,19 +51,13 @@ class PodEnd(msgspec.Struct, frozen=True):
 type Word = Said | PodOutput | PodEnd
 
 
+@dataclass(eq=False)
 class PodFollower:
-    """A follower of pods, for jobs' processes.
+    """A follower of pods, for jobs' processes."""
 
-    Args:
-        client: calls Kubernetes.
-        mirror: shows nodes and pods of Kubernetes.
-        life: makes pods and takes them away.
-    """
-
-    def __init__(self, client: KubeClient, mirror: KubeMirror, life: PodLife) -> None:
-        self._client = client
-        self._mirror = mirror
-        self._life = life
+    client: KubeClient
+    mirror: KubeMirror
+    life: PodLife
 
     async def follow(
         self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event, *, node: str = ""
@@ -76,16 +71,16 @@ class PodFollower:
             stop: set when the pod shall end.
             node: node on which the process runs.
         """
-        if attempt in self._life.starting.refusals:
-            yield Said(f"this job cannot run: {self._life.starting.refusals[attempt]}")
+        if attempt in self.life.starting.refusals:
+            yield Said(f"this job cannot run: {self.life.starting.refusals[attempt]}")
             yield PodEnd(_FAILED)
             return
-        again = self._life.runs.code_again(attempt)
+        again = self.life.runs.code_again(attempt)
         if again is not None:
             yield Said("its program has run to its end already: Slurm was killed and has forgotten that")
             yield PodEnd(again)
             return
-        found = self._mirror.of_attempt(attempt)
+        found = self.mirror.of_attempt(attempt)
         if found is None:
             for word in await self._without_pod(attempt):
                 yield word
@@ -95,17 +90,17 @@ class PodFollower:
             yield Said("this is another user's job")
             yield PodEnd(_FAILED)
             return
-        self._life.processes.connected(attempt)
+        self.life.processes.connected(attempt)
         try:
             async for word in self._told(key, pod, skip, stop, node):
                 yield word
         finally:
-            self._life.processes.disconnected(attempt)
+            self.life.processes.disconnected(attempt)
 
     async def _without_pod(self, attempt: Attempt) -> list[Word]:
         """The words to a process without a pod; none where slurmctld does not answer, so that it asks again."""
         try:
-            code = await self._life.forgotten_starts.code_of(attempt)
+            code = await self.life.forgotten_starts.code_of(attempt)
         except SlurmError:
             return []
         if code is not None:
@@ -128,7 +123,7 @@ class PodFollower:
 
     async def _begin(self, key: Key, pod: JobPod, node: str, stop: asyncio.Event) -> None:
         if not stop.is_set():
-            await self._life.programs.begin(key, pod, node)
+            await self.life.programs.begin(key, pod, node)
 
     async def _run(
         self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event, words: asyncio.Queue[Word | None]
@@ -138,7 +133,7 @@ class PodFollower:
         try:
             last = await self._until_over(key, pod, stop)
             if last is not None and not stop.is_set():
-                saw_end(self._life.runs, last)
+                saw_end(self.life.runs, last)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_OUTPUT_SECONDS):
                     await asyncio.shield(output)
@@ -152,16 +147,16 @@ class PodFollower:
     async def _until_over(self, key: Key, pod: JobPod, stop: asyncio.Event) -> JobPod | None:
         """The pod at its end; None where it vanished untold, or goes on for another attempt."""
         while True:
-            now = self._mirror.pods.get(key)
+            now = self.mirror.pods.get(key)
             if now is None or now.uid != pod.uid or (stop.is_set() and now.attempt != pod.attempt):
                 return None
             if now.over:
                 return now
-            await self._mirror.change(_LOOK_SECONDS)
+            await self.mirror.change(_LOOK_SECONDS)
 
     async def _stop_when_asked(self, attempt: Attempt, stop: asyncio.Event) -> None:
         await stop.wait()
-        await self._life.ending.stop(attempt)
+        await self.life.ending.stop(attempt)
 
     async def _output(self, key: Key, pod: JobPod, skip: int, words: asyncio.Queue[Word | None]) -> None:
         """Take the container's output from `skip` on; where it breaks off, take it up again there."""
@@ -169,7 +164,7 @@ class PodFollower:
         while True:
             left = skip
             try:
-                async with self._client.pod_log(
+                async with self.client.pod_log(
                     key.name, key.namespace, container=CONTAINER, follow=True
                 ) as pieces:
                     async for piece in pieces:
@@ -179,7 +174,7 @@ class PodFollower:
                             skip += len(fresh)
                             await words.put(PodOutput(fresh))
             except KubeError as error:
-                now = self._mirror.pods.get(key)
+                now = self.mirror.pods.get(key)
                 over = now is None or now.uid != pod.uid or now.over
                 waits = isinstance(error, RefusedError) and not over  # its container has not begun
                 if not waits and str(error) != told:

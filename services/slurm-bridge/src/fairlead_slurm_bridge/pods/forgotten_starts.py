@@ -8,6 +8,7 @@ attempt is sent back first: see `runs`.
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -52,26 +53,16 @@ class SlurmctldJobs(Protocol):
         """Cancel the job."""
 
 
+@dataclass(eq=False)
 class ForgottenStarts:
-    """The starts of a partition's jobs that slurmctld has forgotten.
+    """The starts of a partition's jobs that slurmctld has forgotten."""
 
-    Args:
-        jobs: answers about slurmctld's jobs.
-        client: calls Kubernetes.
-        mirror: shows nodes and pods of Kubernetes.
-        processes: jobs' processes that listen here.
-        runs: remembers how programs ended.
-    """
-
-    def __init__(
-        self, jobs: SlurmctldJobs, client: KubeClient, mirror: KubeMirror, processes: JobProcesses, runs: Runs
-    ) -> None:
-        self._jobs = jobs
-        self._client = client
-        self._mirror = mirror
-        self._processes = processes
-        self._runs = runs
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    jobs: SlurmctldJobs
+    client: KubeClient
+    mirror: KubeMirror
+    processes: JobProcesses
+    runs: Runs
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     async def answer(self, attempt: Attempt, node: str) -> PrologVerdict | None:
         """The answer to a prolog whose attempt may not start on that node; None where nothing is against it.
@@ -80,7 +71,7 @@ class ForgottenStarts:
             SlurmError: slurmctld does not answer.
             KubeError: Kubernetes does not.
         """
-        held = self._runs.held_node(attempt, node)
+        held = self.runs.held_node(attempt, node)
         if held is None:
             return None
         self._log.warning("job_began_again", job=attempt.job, restarts=attempt.restarts, node=node)
@@ -91,12 +82,12 @@ class ForgottenStarts:
         ):
             await self._take_back(attempt)
             return PrologVerdict(code=START, why="its process has ended", kind="adopted")
-        if self._runs.held_node(attempt, node) is None:
+        if self.runs.held_node(attempt, node) is None:
             return None  # slurmd was told meanwhile
-        job = await self._jobs.job(attempt.job)
+        job = await self.jobs.job(attempt.job)
         if job is not None:
             await self.hand_on(attempt, job.submitted)
-        self._runs.refused(attempt, node)
+        self.runs.refused(attempt, node)
         why = f"slurmctld has forgotten that it started this job on {node}: its program belongs to the next attempt"
         return PrologVerdict(code=REQUEUE, why=why, kind="handed-on")
 
@@ -106,12 +97,12 @@ class ForgottenStarts:
         Raises:
             KubeError: Kubernetes does not answer.
         """
-        for key, pod in self._mirror.of_job(attempt.job).items():
+        for key, pod in self.mirror.of_job(attempt.job).items():
             if not pod.leaving and is_run_of(pod, attempt, submitted, identity):
                 if pod.attempt != attempt or pod.handed_on or pod.submitted != submitted:
                     await self._hand(key, attempt, submitted)
                 return PrologVerdict(code=START, why="", kind="adopted")
-        if self._runs.replay(attempt, submitted, identity):
+        if self.runs.replay(attempt, submitted, identity):
             return PrologVerdict(code=START, why="its program has run to its end already", kind="ended")
         return None
 
@@ -123,8 +114,8 @@ class ForgottenStarts:
         Raises:
             SlurmError: slurmctld does not answer.
         """
-        job = await self._jobs.job(attempt.job) if self._runs.knows(attempt.job) else None
-        return None if job is None else self._runs.code_of(attempt, job.submitted)
+        job = await self.jobs.job(attempt.job) if self.runs.knows(attempt.job) else None
+        return None if job is None else self.runs.code_of(attempt, job.submitted)
 
     async def hand_on(self, attempt: Attempt, submitted: Micros) -> None:
         """Give an attempt's program to the next attempt, as this one goes back into the queue.
@@ -136,9 +127,9 @@ class ForgottenStarts:
         Raises:
             KubeError: Kubernetes does not answer.
         """
-        self._runs.hand_on(attempt, submitted)
+        self.runs.hand_on(attempt, submitted)
         following = Attempt(attempt.job, attempt.restarts + 1)
-        for key, pod in self._mirror.of_job(attempt.job).items():
+        for key, pod in self.mirror.of_job(attempt.job).items():
             since = NEXT if pod.handed_on else pod.submitted
             # Also one that waits: its program does not begin any more then for a process of this attempt that comes late.
             if not pod.leaving and is_of(pod.attempt.restarts, since, attempt, submitted):
@@ -146,11 +137,11 @@ class ForgottenStarts:
 
     async def _take_back(self, attempt: Attempt) -> None:
         """Take back a program that was handed on: an earlier prolog was killed before its answer."""
-        job = await self._jobs.job(attempt.job)
+        job = await self.jobs.job(attempt.job)
         if job is None or job.restarts != attempt.restarts:
             return
-        self._runs.take_back(attempt, job.submitted)
-        for key, pod in self._mirror.of_job(attempt.job).items():
+        self.runs.take_back(attempt, job.submitted)
+        for key, pod in self.mirror.of_job(attempt.job).items():
             if pod.handed_on and not pod.leaving:
                 await self._hand(key, attempt, job.submitted)
 
@@ -159,17 +150,17 @@ class ForgottenStarts:
         self._log.info("pod_handed_on", pod=key.name, job=attempt.job, restarts=attempt.restarts)
         until = time.monotonic() + _SEEN_SECONDS
         while (left := until - time.monotonic()) > 0:
-            now = self._mirror.pods.get(key)
+            now = self.mirror.pods.get(key)
             if now is None or (now.attempt == attempt and now.handed_on == (submitted is None)):
                 return
-            await self._mirror.change(left)
+            await self.mirror.change(left)
 
     async def _patch(self, key: Key, patch: Manifest) -> None:
         """Patch a pod, again and again while Kubernetes is away: else its program would begin once more."""
         until = time.monotonic() + _PATCH_SECONDS
         while True:
             try:
-                await self._client.merge_patch(PODS, key.name, patch, key.namespace)
+                await self.client.merge_patch(PODS, key.name, patch, key.namespace)
             except RetryableKubeError:
                 if time.monotonic() >= until:
                     raise
@@ -180,17 +171,17 @@ class ForgottenStarts:
     async def _listens(self, attempt: Attempt, node: str) -> bool:
         """Whether a process of the job listens, or does within seconds, where this bridge has just begun."""
         until = time.monotonic() + _RETURNS_SECONDS
-        while not self._processes.any_of(attempt.job) and self._runs.held_node(attempt, node) is not None:
+        while not self.processes.any_of(attempt.job) and self.runs.held_node(attempt, node) is not None:
             if (left := until - time.monotonic()) <= 0:
                 return False
-            await self._processes.change(min(left, _STEP_SECONDS))
-        return self._processes.any_of(attempt.job)
+            await self.processes.change(min(left, _STEP_SECONDS))
+        return self.processes.any_of(attempt.job)
 
     async def _has_moved_on(self, attempt: Attempt, node: str) -> bool:
         """Whether slurmctld hears of the end of a process in time, and takes it for the job's."""
         until = time.monotonic() + _SETTLES_SECONDS
-        while time.monotonic() < until and self._runs.held_node(attempt, node) is not None:
-            job = await self._jobs.job(attempt.job)
+        while time.monotonic() < until and self.runs.held_node(attempt, node) is not None:
+            job = await self.jobs.job(attempt.job)
             if job is not None and (job.state != _CONFIGURING or job.restarts != attempt.restarts):
                 return True
             await asyncio.sleep(_STEP_SECONDS)

@@ -1,6 +1,7 @@
 """The output of a pod, and its results on shared storage, which are kept before it goes."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -16,22 +17,17 @@ _MOST_OUTPUT = 64 * 2**20
 (containerLogMaxSize)."""
 
 
+@dataclass(eq=False)
 class ResultKeeper:
-    """A finder of what an epilog keeps of a pod.
+    """A finder of what an epilog keeps of a pod."""
 
-    Args:
-        client: calls Kubernetes.
-        mirror: shows nodes and pods of Kubernetes.
-    """
-
-    def __init__(self, client: KubeClient, mirror: KubeMirror) -> None:
-        self._client = client
-        self._mirror = mirror
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    client: KubeClient
+    mirror: KubeMirror
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     def plans(self, number: int) -> list[tuple[Key, JobPod, ResultPlan]]:
         """The plans for a job's pods that ended by themselves, in the order of its attempts."""
-        pods = self._mirror.of_job(number).items()
+        pods = self.mirror.of_job(number).items()
         found = [(key, pod, planned(pod)) for key, pod in pods if not pod.handed_on]
         due = [(key, pod, plan) for key, pod, plan in found if plan is not None]
         return sorted(due, key=lambda one: one[1].attempt)
@@ -40,7 +36,7 @@ class ResultKeeper:
         """The pod's output, as far as Kubernetes still has it."""
         left = _MOST_OUTPUT
         try:
-            async with self._client.pod_log(
+            async with self.client.pod_log(
                 key.name, key.namespace, container=CONTAINER, follow=False
             ) as pieces:
                 async for piece in pieces:

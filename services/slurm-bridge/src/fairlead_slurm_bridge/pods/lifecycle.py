@@ -24,14 +24,7 @@ from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 class PodLife:
     """The life of pods of one partition's jobs.
 
-    Args:
-        jobs: answers about slurmctld's jobs.
-        client: calls Kubernetes.
-        mirror: shows nodes and pods of Kubernetes.
-        rules: rules of the site.
-        runs: remembers how programs ended.
-        partition: the partition whose jobs run as pods.
-        settings: settings of the bridge, the longest times of a pod's life among them.
+    The settings say which partition that is, and the longest times of a pod's life.
     """
 
     def __init__(
@@ -42,7 +35,6 @@ class PodLife:
         rules: PodRules,
         runs: Runs,
         *,
-        partition: str,
         settings: SlurmBridgeSettings,
     ) -> None:
         self.runs = runs
@@ -50,30 +42,10 @@ class PodLife:
         self.starting = StartingAttempts()
         self.forgotten_starts = ForgottenStarts(jobs, client, mirror, self.processes, runs)
         self.programs = WaitingPrograms(client, mirror, runs)
-        self.ending = PodEnding(
-            jobs, client, mirror, rules, self.starting, gone_seconds=settings.pods_gone_seconds
-        )
-        maker = PodMaker(
-            jobs,
-            client,
-            mirror,
-            rules,
-            runs,
-            starting=self.starting,
-            forgotten_starts=self.forgotten_starts,
-            ending=self.ending,
-        )
-        self.prologs = Prologs(
-            mirror,
-            runs,
-            starting=self.starting,
-            forgotten_starts=self.forgotten_starts,
-            maker=maker,
-            ending=self.ending,
-            partition=partition,
-            ready_seconds=settings.pods_ready_seconds,
-            silence_seconds=settings.pods_silence_seconds,
-        )
+        self.ending = PodEnding(jobs, client, mirror, rules, self.starting, settings.pods_gone_seconds)
+        shared = self.starting, self.forgotten_starts, self.ending
+        maker = PodMaker(jobs, client, mirror, rules, runs, *shared)
+        self.prologs = Prologs(mirror, runs, *shared, maker, settings)
 
     def stands_for(self, attempt: Attempt) -> bool:
         """Whether a prolog of this attempt is being answered, or its process listens."""

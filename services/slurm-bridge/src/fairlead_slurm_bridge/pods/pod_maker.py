@@ -5,6 +5,7 @@ A pod is made by its attempt's name, so that whoever makes it again finds it; a 
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import msgspec
 import structlog
@@ -38,41 +39,19 @@ from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 
 
+@dataclass(eq=False)
 class PodMaker:
-    """A maker of pods for one partition's jobs.
+    """A maker of pods for one partition's jobs."""
 
-    Args:
-        jobs: answers about slurmctld's jobs.
-        client: calls Kubernetes.
-        mirror: shows nodes and pods of Kubernetes.
-        rules: rules of the site.
-        runs: remembers how programs ended.
-        starting: hears what is being made, and what there is no room for.
-        forgotten_starts: finds programs that run, or have run, for an attempt that slurmctld begins again.
-        ending: takes pods of other attempts away.
-    """
-
-    def __init__(
-        self,
-        jobs: SlurmctldJobs,
-        client: KubeClient,
-        mirror: KubeMirror,
-        rules: PodRules,
-        runs: Runs,
-        *,
-        starting: StartingAttempts,
-        forgotten_starts: ForgottenStarts,
-        ending: PodEnding,
-    ) -> None:
-        self._jobs = jobs
-        self._client = client
-        self._mirror = mirror
-        self._rules = rules
-        self._runs = runs
-        self._starting = starting
-        self._forgotten_starts = forgotten_starts
-        self._ending = ending
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    jobs: SlurmctldJobs
+    client: KubeClient
+    mirror: KubeMirror
+    rules: PodRules
+    runs: Runs
+    starting: StartingAttempts
+    forgotten_starts: ForgottenStarts
+    ending: PodEnding
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     async def make(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
         """The answer to a prolog: its attempt's pod is made, or was; or there is no room for it.
@@ -84,57 +63,57 @@ class PodMaker:
             SlurmError: slurmctld does not answer.
             KubeError: Kubernetes does not, or refuses.
         """
-        found = await self._jobs.job(attempt.job)
+        found = await self.jobs.job(attempt.job)
         if found is None:
             return PrologVerdict(code=REQUEUE, why="slurmctld does not know the job", kind="error")
         job = pod_job(hook, found)
-        if self._mirror.of_job(attempt.job) or self._runs.knows(attempt.job):
+        if self.mirror.of_job(attempt.job) or self.runs.knows(attempt.job):
             identity = digest_of(job, await self._program(job))
-            taken = await self._forgotten_starts.take_over(attempt, job.submitted, identity)
+            taken = await self.forgotten_starts.take_over(attempt, job.submitted, identity)
             if taken is not None:
-                self._starting.settle(attempt.job)
+                self.starting.settle(attempt.job)
                 return taken
         return await self._where_there_is_room(job)
 
     async def _where_there_is_room(self, job: PodJob) -> PrologVerdict:
         wanted = pod_words(job.comment)
-        key = self._rules.pod_key(job.account, job.attempt)
-        ask = _ask(pod_manifest(job, wanted, Payload(script=""), self._rules))
+        key = self.rules.pod_key(job.account, job.attempt)
+        ask = _ask(pod_manifest(job, wanted, Payload(script=""), self.rules))
         if await self._others_are_there(job.attempt.job, key.name):
-            self._starting.send_back(job.attempt.job, ask)  # it is woken when there is room
+            self.starting.send_back(job.attempt.job, ask)  # it is woken when there is room
             return PrologVerdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
-        room = self._mirror.capacity.reserve(key, ask)
+        room = self.mirror.capacity.reserve(key, ask)
         if isinstance(room, NoRoom):
-            self._starting.send_back(job.attempt.job, ask)
+            self.starting.send_back(job.attempt.job, ask)
             return PrologVerdict(code=REQUEUE, why=room.why, kind="short")
-        self._starting.making.add(key)
+        self.starting.making.add(key)
         kept = False
         try:
             verdict = await self._create(key, room.node, job, wanted)
             kept = verdict.code == START
-            self._starting.settle(job.attempt.job)
+            self.starting.settle(job.attempt.job)
             return verdict
         finally:
-            self._starting.making.discard(key)
-            if not kept and key not in self._mirror.pods:
-                self._mirror.capacity.release(key)
+            self.starting.making.discard(key)
+            if not kept and key not in self.mirror.pods:
+                self.mirror.capacity.release(key)
                 if wanted.scratch:
-                    await self._ending.claim_is_gone(key)
+                    await self.ending.claim_is_gone(key)
 
     async def _others_are_there(self, job: int, own: str) -> bool:
         """Whether another attempt of the job still has a pod, which is asked to end."""
-        others = [(key, pod) for key, pod in self._mirror.of_job(job).items() if key.name != own]
+        others = [(key, pod) for key, pod in self.mirror.of_job(job).items() if key.name != own]
         for key, pod in others:
-            await self._ending.remove(key, pod)
+            await self.ending.remove(key, pod)
         return bool(others)
 
     async def _program(self, job: PodJob) -> Payload:
-        program = payload(await self._jobs.script(job.attempt.job))
+        program = payload(await self.jobs.script(job.attempt.job))
         if program is None:
             self._log.warning(
                 "job_cancelled", job=job.attempt.job, why="job_submit.lua has not seen its script"
             )
-            await self._jobs.cancel(job.attempt.job)
+            await self.jobs.cancel(job.attempt.job)
             raise NotPreparedError(
                 "job_submit.lua has not seen its script, which would run on the node: cancelled"
             )
@@ -146,13 +125,13 @@ class PodMaker:
 
     async def _create(self, key: Key, node: str, job: PodJob, wanted: PodWords) -> PrologVerdict:
         program = await self._program(job)
-        manifest = on_node(pod_manifest(job, wanted, program, self._rules), node)
+        manifest = on_node(pod_manifest(job, wanted, program, self.rules), node)
         try:
             if wanted.scratch:
-                claim = claim_manifest(job, wanted.scratch, self._rules)
+                claim = claim_manifest(job, wanted.scratch, self.rules)
                 with suppress(AlreadyExistsError):
-                    await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim)
-            await self._client.create(PODS, manifest)
+                    await self.client.create(PERSISTENT_VOLUME_CLAIMS, claim)
+            await self.client.create(PODS, manifest)
         except AlreadyExistsError:
             return await self._adopt(key, job, digest_of(job, program))
         except (InvalidError, RefusedError) as error:
@@ -160,20 +139,20 @@ class PodMaker:
         except ForbiddenError as error:
             # A quota that is full, or a right that somebody has to grant: neither is the user's fault.
             return PrologVerdict(code=REQUEUE, why=str(error), kind="short")
-        self._runs.begins(job.attempt.job)
+        self.runs.begins(job.attempt.job)
         self._log.info(
             "pod_made", job=job.attempt.job, restarts=job.attempt.restarts, pod=key.name, node=node
         )
         return PrologVerdict(code=START, why="", kind="room")
 
     async def _adopt(self, key: Key, job: PodJob, digest: str) -> PrologVerdict:
-        pod = await self._client.get(PODS, key.name, key.namespace)
-        facts = pod_facts(pod, self._rules.cluster)
+        pod = await self.client.get(PODS, key.name, key.namespace)
+        facts = pod_facts(pod, self.rules.cluster)
         found = None if facts is None else facts.job
         if found is not None and not found.leaving and is_run_of(found, job.attempt, job.submitted, digest):
             return PrologVerdict(code=START, why="", kind="adopted")
         if pod.metadata.deletion_timestamp is None:
-            await self._ending.delete(key, pod.metadata.uid)
+            await self.ending.delete(key, pod.metadata.uid)
         why = f"a pod of another job has the name {key.name} and is being taken away"
         return PrologVerdict(code=REQUEUE, why=why, kind="error")
 

@@ -1,6 +1,7 @@
 """Programs that run in pods: the processes on nodes that stand for them, their beginning and their end."""
 
 import asyncio
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -46,39 +47,33 @@ class JobProcesses:
         await self._changed.wait(seconds)
 
 
+@dataclass(eq=False)
 class WaitingPrograms:
-    """The programs of one partition's jobs that wait in their pods until the process of their attempt has come.
+    """The programs of one partition's jobs that wait in their pods until the process of their attempt has come."""
 
-    Args:
-        client: calls Kubernetes.
-        mirror: shows nodes and pods of Kubernetes.
-        runs: remembers on which nodes processes have come.
-    """
-
-    def __init__(self, client: KubeClient, mirror: KubeMirror, runs: Runs) -> None:
-        self._client = client
-        self._mirror = mirror
-        self._runs = runs
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    client: KubeClient
+    mirror: KubeMirror
+    runs: Runs
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     async def begin(self, key: Key, pod: JobPod, node: str) -> None:
         """Let a program begin, as its attempt's process has come: the pod is of this attempt alone."""
-        self._runs.reported_in(pod.attempt, node)
-        while (now := self._mirror.pods.get(key)) is not None and now.uid == pod.uid:
+        self.runs.reported_in(pod.attempt, node)
+        while (now := self.mirror.pods.get(key)) is not None and now.uid == pod.uid:
             if now.leaving or now.over or (now.began and not now.waits):
                 return
             if now.attempt != pod.attempt:  # handed on; it may be taken back
-                await self._mirror.change(_RETRY_SECONDS)
+                await self.mirror.change(_RETRY_SECONDS)
                 continue
-            self._mirror.begins(key)
+            self.mirror.begins(key)
             patch, version = begun(pod.uid), now.version
             try:
-                await self._client.merge_patch(PODS, key.name, patch, key.namespace, resource_version=version)
+                await self.client.merge_patch(PODS, key.name, patch, key.namespace, resource_version=version)
             except NotFoundError:
                 return
             except ConflictError:
                 # Another pod has its name, or it has changed: another bridge may be taking it away.
-                await self._mirror.change(_RETRY_SECONDS)
+                await self.mirror.change(_RETRY_SECONDS)
             except KubeError as error:
                 self._log.warning("program_not_begun", pod=key.name, error=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -86,37 +81,33 @@ class WaitingPrograms:
                 return
 
 
+@dataclass(eq=False)
 class ProgramEndRecorder:
     """A recorder of the beginnings and ends of programs that the mirror's pods show, on each bridge.
 
     A later leader needs them where slurmctld forgot them.
-
-    Args:
-        mirror: shows nodes and pods of Kubernetes.
-        runs: remembers what was seen.
     """
 
-    def __init__(self, mirror: KubeMirror, runs: Runs) -> None:
-        self._mirror = mirror
-        self._runs = runs
-        self._over: dict[Key, bool] = {}
-        """Pods since the last look, with whether they were over then."""
+    mirror: KubeMirror
+    runs: Runs
+    _over: dict[Key, bool] = field(default_factory=dict, init=False)
+    """Pods since the last look, with whether they were over then."""
 
     async def run(self) -> None:
         """Record at each change until cancelled."""
         while True:
             self.record()
-            await self._mirror.change(_LOOK_SECONDS)
+            await self.mirror.change(_LOOK_SECONDS)
 
     def record(self) -> None:
         """Record programs of new pods as begun, and of pods that ended by themselves as ended."""
-        before, self._over = self._over, {key: pod.over for key, pod in self._mirror.pods.items()}
+        before, self._over = self._over, {key: pod.over for key, pod in self.mirror.pods.items()}
         for key, over in self._over.items():
-            pod = self._mirror.pods[key]
+            pod = self.mirror.pods[key]
             if over and not before.get(key) and not pod.leaving:
-                saw_end(self._runs, pod)
+                saw_end(self.runs, pod)
             elif not over and key not in before and not pod.leaving:
-                self._runs.begins(pod.attempt.job)
+                self.runs.begins(pod.attempt.job)
 
 
 def saw_end(runs: Runs, pod: JobPod) -> None:

@@ -7,6 +7,7 @@ program that it was about to hand on is handed on.
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -23,6 +24,7 @@ from fairlead_slurm_bridge.pods.pod_maker import PodMaker
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
 from fairlead_slurm_bridge.pods.starting_attempts import StartingAttempts
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 _TOLD_SECONDS = 30.0
 """Seconds for which an attempt waits for an earlier one's epilog: a site's own epilog runs first."""
@@ -39,58 +41,32 @@ _NEVER_STARTS = frozenset(
 """Reasons for which a container waits in vain, however long and wherever (kubelet/images, kuberuntime)."""
 
 
+@dataclass(eq=False)
 class Prologs:
-    """The prologs of one partition's jobs.
+    """The prologs of one partition's jobs."""
 
-    Args:
-        mirror: shows nodes and pods of Kubernetes.
-        runs: remembers the nodes on which attempts start.
-        starting: hears which prologs are being answered.
-        forgotten_starts: knows which starts slurmctld has forgotten.
-        maker: makes pods.
-        ending: takes pods away that are not ready in time.
-        partition: the partition whose jobs run as pods.
-        ready_seconds: longest time from a pod's making until it is ready.
-        silence_seconds: longest silence of Kubernetes.
-    """
-
-    def __init__(
-        self,
-        mirror: KubeMirror,
-        runs: Runs,
-        *,
-        starting: StartingAttempts,
-        forgotten_starts: ForgottenStarts,
-        maker: PodMaker,
-        ending: PodEnding,
-        partition: str,
-        ready_seconds: float,
-        silence_seconds: float,
-    ) -> None:
-        self._mirror = mirror
-        self._runs = runs
-        self._starting = starting
-        self._forgotten_starts = forgotten_starts
-        self._maker = maker
-        self._ending = ending
-        self._partition = partition
-        self._ready_seconds = ready_seconds
-        self._silence_seconds = silence_seconds
-        self._tasks: set[asyncio.Task[PrologVerdict | None]] = set()
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    mirror: KubeMirror
+    runs: Runs
+    starting: StartingAttempts
+    forgotten_starts: ForgottenStarts
+    ending: PodEnding
+    maker: PodMaker
+    settings: SlurmBridgeSettings
+    _tasks: set[asyncio.Task[PrologVerdict | None]] = field(default_factory=set, init=False)
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     async def answer(self, hook: Mapping[str, str]) -> PrologVerdict:
         """The answer to PrologSlurmctld: start, with a pod that is ready; or back into the queue."""
-        if hook.get("SLURM_JOB_PARTITION") != self._partition:
+        if hook.get("SLURM_JOB_PARTITION") != self.settings.pods_partition:
             return PrologVerdict(code=START, why="", kind="elsewhere")
-        why = self._mirror.why_not(self._silence_seconds)
+        why = self.mirror.why_not(self.settings.pods_silence_seconds)
         if why is not None:
             return PrologVerdict(code=REQUEUE, why=why, kind="away")
         attempt = Attempt(int(hook["SLURM_JOB_ID"]), int(hook.get("SLURM_JOB_RESTART_COUNT", "0")))
-        known = self._starting.short.get(attempt.job)
-        if known is not None and not self._mirror.capacity.would_fit([known])[0]:
+        known = self.starting.short.get(attempt.job)
+        if known is not None and not self.mirror.capacity.would_fit([known])[0]:
             return PrologVerdict(code=REQUEUE, why="there is still no room", kind="short")
-        with self._starting.asked(attempt):
+        with self.starting.asked(attempt):
             verdict = await self._begin(attempt, hook)
             if verdict.kind == "away":  # slurmctld is: what it has forgotten of the job is not known
                 await self._hand_on_unasked(attempt)
@@ -108,39 +84,39 @@ class Prologs:
             if verdict.kind not in ("refused", "ended"):
                 verdict = await self._ready(attempt, verdict)
         if verdict.code == START:
-            self._runs.starts(attempt, node)
+            self.runs.starts(attempt, node)
         return verdict
 
     async def _slurmd_is_free(self, attempt: Attempt, node: str) -> None:
         """Wait until the node's slurmd takes the job again, or the epilog is late: it may have no bridge."""
         until = time.monotonic() + _TOLD_SECONDS
-        if self._runs.slurmd_untold(attempt, node):
+        if self.runs.slurmd_untold(attempt, node):
             self._log.warning("slurmd_awaited", job=attempt.job, restarts=attempt.restarts, node=node)
-        while self._runs.slurmd_untold(attempt, node) and time.monotonic() < until:
-            await self._mirror.change(_TOLD_LOOK_SECONDS)
-        await asyncio.sleep(self._runs.rest_seconds(attempt.job))
+        while self.runs.slurmd_untold(attempt, node) and time.monotonic() < until:
+            await self.mirror.change(_TOLD_LOOK_SECONDS)
+        await asyncio.sleep(self.runs.rest_seconds(attempt.job))
 
     async def _forgotten(self, attempt: Attempt, node: str) -> PrologVerdict | None:
         try:
-            found = await self._forgotten_starts.answer(attempt, node)
+            found = await self.forgotten_starts.answer(attempt, node)
         except asyncio.CancelledError:
             # Slurm takes a prolog that is killed for success, and slurmd refuses the job that it has: it goes back unasked.
             self._keep_on(self._hand_on_unasked(attempt))
-            self._starting.send_back(attempt.job, None)
+            self.starting.send_back(attempt.job, None)
             raise
         except SlurmError as error:
             return PrologVerdict(code=REQUEUE, why=str(error), kind="away")
         except KubeError as error:
             return PrologVerdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
         if found is not None and found.code == REQUEUE:
-            self._starting.send_back(attempt.job, None)
+            self.starting.send_back(attempt.job, None)
         return found
 
     async def _hand_on_unasked(self, attempt: Attempt) -> None:
         """Let the attempt's program go on, if it runs, without asking slurmctld: the attempt goes back."""
-        async with self._starting.turn(attempt.job):
+        async with self.starting.turn(attempt.job):
             try:
-                await self._forgotten_starts.hand_on(attempt, LONG_AGO)
+                await self.forgotten_starts.hand_on(attempt, LONG_AGO)
             except KubeError as error:
                 self._log.warning("pod_not_handed_on", job=attempt.job, error=str(error))
 
@@ -152,13 +128,13 @@ class Prologs:
         return task
 
     async def _make(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
-        async with self._starting.turn(attempt.job):
-            if self._starting.has_ended(attempt):
+        async with self.starting.turn(attempt.job):
+            if self.starting.has_ended(attempt):
                 return PrologVerdict(code=REQUEUE, why="the attempt has ended meanwhile", kind="error")
             try:
-                return await self._maker.make(attempt, hook)
+                return await self.maker.make(attempt, hook)
             except (PodRefusedError, PodCommentError) as error:
-                return self._starting.refuse(attempt, str(error))
+                return self.starting.refuse(attempt, str(error))
             except NotPreparedError as error:
                 return PrologVerdict(code=REQUEUE, why=str(error), kind="error")
             except SlurmError as error:
@@ -167,11 +143,11 @@ class Prologs:
                 return PrologVerdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
 
     async def _ready(self, attempt: Attempt, made: PrologVerdict) -> PrologVerdict:
-        until = time.monotonic() + self._ready_seconds
+        until = time.monotonic() + self.settings.pods_ready_seconds
         seen = False
         while True:
-            found = self._mirror.of_attempt(attempt)
-            if self._starting.has_ended(attempt) or (seen and found is None):
+            found = self.mirror.of_attempt(attempt)
+            if self.starting.has_ended(attempt) or (seen and found is None):
                 return PrologVerdict(code=REQUEUE, why="its pod was taken away", kind="not-ready")
             if found is not None:
                 seen = True
@@ -183,15 +159,15 @@ class Prologs:
                     return made
             if time.monotonic() >= until:
                 return await self._too_late(attempt, found)
-            await self._mirror.change(min(until - time.monotonic(), LOOK_SECONDS))
+            await self.mirror.change(min(until - time.monotonic(), LOOK_SECONDS))
 
     async def _too_late(self, attempt: Attempt, found: tuple[Key, JobPod] | None) -> PrologVerdict:
-        why = f"its pod was not ready within {self._ready_seconds:g} s"
+        why = f"its pod was not ready within {self.settings.pods_ready_seconds:g} s"
         if found is None:
             return PrologVerdict(code=REQUEUE, why=why, kind="not-ready")
         key, pod = found
         why = f"{why}: {pod.reason} {pod.message}".rstrip()
         if pod.reason in _NEVER_STARTS:
-            return self._starting.refuse(attempt, why)
-        await self._ending.delete(key, pod.uid)
+            return self.starting.refuse(attempt, why)
+        await self.ending.delete(key, pod.uid)
         return PrologVerdict(code=REQUEUE, why=why, kind="not-ready")

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -16,8 +17,9 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.forgotten_starts import is_left
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.state_timer import RestartBackoff, StateTimer
+from fairlead_slurm_bridge.pods.state_timer import RESTART_SECONDS, StateTimer
 from fairlead_slurm_bridge.pods.verdicts import is_put_off
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 _ASKS = ("CONFIGURING", "RUNNING")
 """States in which a prolog, or the process of the job, asks the gate."""
@@ -40,39 +42,27 @@ class PodQueue(Protocol):
         """Let these jobs be tried at once."""
 
 
+@dataclass(eq=False)
 class Sweeper:
-    """A sweeper of the partition's queue: now and then, and at once when awaited room appears.
+    """A sweeper of the partition's queue: now and then, and at once when awaited room appears."""
 
-    Args:
-        queue: reads and changes slurmctld's queue.
-        mirror: shows nodes and pods of Kubernetes.
-        life: makes pods and takes them away.
-        leads: whether this bridge is the one that acts.
-        seconds: time between two looks where nothing happens.
-        lost_seconds: longest time of a job that holds nodes without a prolog or process that asks here.
-    """
+    queue: PodQueue
+    mirror: KubeMirror
+    life: PodLife
+    leads: Callable[[], bool]
+    """Whether this bridge is the one that acts."""
+    settings: SlurmBridgeSettings
+    _freed: int = field(default=-1, init=False)
+    _silence: StateTimer = field(init=False)
+    """Jobs that hold nodes without a prolog or process that asks here."""
+    _put_off: StateTimer = field(default_factory=lambda: StateTimer(RESTART_SECONDS), init=False)
+    """Jobs since they were first seen to wait: their nodes had been told of the end by then."""
+    _idle_promises: frozenset[Key] = field(default_factory=frozenset, init=False)
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
+    _complained: str = field(default="", init=False)
 
-    def __init__(
-        self,
-        queue: PodQueue,
-        mirror: KubeMirror,
-        life: PodLife,
-        *,
-        leads: Callable[[], bool],
-        seconds: float,
-        lost_seconds: float,
-    ) -> None:
-        self._queue = queue
-        self._mirror = mirror
-        self._life = life
-        self._leads = leads
-        self._seconds = seconds
-        self._silence = StateTimer(lost_seconds)
-        self._freed = -1
-        self._backoff = RestartBackoff(time.monotonic)
-        self._idle_promises: frozenset[Key] = frozenset()
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-        self._complained = ""
+    def __post_init__(self) -> None:
+        self._silence = StateTimer(self.settings.pods_lost_seconds)
 
     async def run(self) -> None:
         """Sweep until cancelled."""
@@ -83,7 +73,7 @@ class Sweeper:
             await self._something_to_do()
 
     async def _looked(self) -> bool:
-        if not self._leads() or self._mirror.why_not(self._seconds * 10) is not None:
+        if not self.leads() or self.mirror.why_not(self.settings.pods_sweep_seconds * 10) is not None:
             return False
         try:
             await self._look()
@@ -96,27 +86,28 @@ class Sweeper:
         return True
 
     async def _something_to_do(self) -> None:
-        until = time.monotonic() + (_REST_SECONDS if self._backoff.some_soon() else self._seconds)
+        some_soon = self._put_off.some_pending()
+        until = time.monotonic() + (_REST_SECONDS if some_soon else self.settings.pods_sweep_seconds)
         while (left := until - time.monotonic()) > 0:
-            if self._life.starting.short and self._mirror.capacity.freed != self._freed:
+            if self.life.starting.short and self.mirror.capacity.freed != self._freed:
                 return
-            await self._mirror.change(left)
+            await self.mirror.change(left)
 
     async def _look(self) -> None:
-        self._freed = self._mirror.capacity.freed
-        before = list(self._mirror.pods)
-        promised = self._mirror.capacity.promised
-        jobs = {job.number: job for job in await self._queue.jobs()}
+        self._freed = self.mirror.capacity.freed
+        before = list(self.mirror.pods)
+        promised = self.mirror.capacity.promised
+        jobs = {job.number: job for job in await self.queue.jobs()}
         for key in before:
-            pod = self._mirror.pods.get(key)  # as it is now: its program may have begun meanwhile
+            pod = self.mirror.pods.get(key)  # as it is now: its program may have begun meanwhile
             if pod is None:
                 continue
             job = jobs.get(pod.attempt.job)
-            if not is_left(pod, job, completing=False) or self._life.stands_for(pod.attempt):
+            if not is_left(pod, job, completing=False) or self.life.stands_for(pod.attempt):
                 continue
             if not pod.leaving:
                 self._log.info("pod_swept", pod=key.name, state=job.state if job else None)
-            await self._life.ending.remove(key, pod)
+            await self.life.ending.remove(key, pod)
         self._drop_promises(promised)
         await self._send_back_lost(jobs.values())
         await self._wake(jobs)
@@ -128,37 +119,37 @@ class Sweeper:
         program does not run again: it goes on for the next attempt, or that one is told how it ended.
         """
         asking = {Attempt(job.number, job.restarts): job for job in jobs if job.state in _ASKS}
-        silent = [attempt for attempt in asking if not self._life.stands_for_job(attempt)]
+        silent = [attempt for attempt in asking if not self.life.stands_for_job(attempt)]
         for attempt in self._silence.elapsed(silent):
-            if self._life.stands_for_job(attempt):
+            if self.life.stands_for_job(attempt):
                 continue  # it came while others were sent back
             job = asking[attempt]
             self._log.warning("job_sent_back", job=job.id, restarts=job.restarts, state=job.state)
-            await self._life.forgotten_starts.hand_on(attempt, job.submitted)
-            await self._queue.requeue(job.id)
+            await self.life.forgotten_starts.hand_on(attempt, job.submitted)
+            await self.queue.requeue(job.id)
 
     def _drop_promises(self, promised: frozenset[Key]) -> None:
         """Drop promises for which nobody makes a pod, and which no pod has taken since the last look."""
-        idle = promised - self._life.starting.making - self._mirror.pods.keys()
+        idle = promised - self.life.starting.making - self.mirror.pods.keys()
         for key in idle & self._idle_promises:
-            self._mirror.capacity.release(key)
+            self.mirror.capacity.release(key)
         self._idle_promises = frozenset(idle)
 
     async def _wake(self, jobs: Mapping[int, SlurmJob]) -> None:
-        for number in [number for number in self._life.starting.short if number not in jobs]:
-            self._life.starting.settle(number)
-        waiting = self._backoff.ready(
-            [jobs[number] for number in self._life.starting.short if is_put_off(jobs[number])]
-        )
+        for number in [number for number in self.life.starting.short if number not in jobs]:
+            self.life.starting.settle(number)
+        short_ones = (jobs[number] for number in self.life.starting.short)
+        put_off = {Attempt(job.number, job.restarts): job for job in short_ones if is_put_off(job)}
+        waiting = [put_off[attempt] for attempt in self._put_off.elapsed(put_off)]
         waiting.sort(key=lambda job: (-job.priority, job.number))
-        asks = [(job, self._life.starting.short[job.number]) for job in waiting]
+        asks = [(job, self.life.starting.short[job.number]) for job in waiting]
         short = [(job, ask) for job, ask in asks if ask is not None]
-        fits = self._mirror.capacity.would_fit([ask for _, ask in short])
+        fits = self.mirror.capacity.would_fit([ask for _, ask in short])
         woken = [job.id for job, ask in asks if ask is None]
         woken += [job.id for (job, _), fit in zip(short, fits, strict=True) if fit]
         if woken:
             self._log.info("jobs_woken", jobs=len(woken))
-            await self._queue.wake(woken)
+            await self.queue.wake(woken)
 
 
 async def resume_nodes(partition: PodPartition, *, leads: Callable[[], bool], seconds: float) -> None:

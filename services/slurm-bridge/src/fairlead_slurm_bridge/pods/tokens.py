@@ -10,6 +10,7 @@ that take their time to end after Slurm has got the job's tokens back.
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -25,32 +26,24 @@ _AGAIN_SECONDS = 60.0
 """Seconds after which the number is written once more, whoever has changed it."""
 
 
+@dataclass(eq=False)
 class TokenKeeper:
-    """A keeper of the licence's number, which follows Kubernetes.
+    """A keeper of the licence's number, which follows Kubernetes."""
 
-    Args:
-        tokens: changes the licence in accounting.
-        mirror: shows nodes and pods of Kubernetes.
-        shape: labels and tolerations of the partition's pods.
-        acts: whether this bridge acts.
-    """
-
-    def __init__(
-        self, tokens: AccountedLicence, mirror: KubeMirror, shape: PodShape, *, acts: Callable[[], bool]
-    ) -> None:
-        self._tokens = tokens
-        self._mirror = mirror
-        self._shape = shape
-        self._acts = acts
-        self._told: int | None = None
-        self._told_at = 0.0
-        self._complained = ""
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    tokens: AccountedLicence
+    mirror: KubeMirror
+    shape: PodShape
+    acts: Callable[[], bool]
+    """Whether this bridge acts."""
+    _told: int | None = field(default=None, init=False)
+    _told_at: float = field(default=0.0, init=False)
+    _complained: str = field(default="", init=False)
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     async def run(self) -> None:
         """Keep the number right until cancelled."""
         while True:
-            if self._acts():
+            if self.acts():
                 try:
                     await self._tell()
                     self._complained = ""
@@ -65,15 +58,15 @@ class TokenKeeper:
         if wanted == self._told and now - self._told_at < _AGAIN_SECONDS:
             return
         changed, self._told = wanted != self._told, None
-        await self._tokens.set_total(wanted)
+        await self.tokens.set_total(wanted)
         self._told, self._told_at = wanted, now
         if changed:
             self._log.info("tokens_set", count=wanted)
 
     def wanted(self) -> int:
         """The number of GPUs that are free, or taken by pods whose jobs hold tokens."""
-        capacity, pods = self._mirror.capacity, self._mirror.pods
+        capacity, pods = self.mirror.capacity, self.mirror.pods
         # A job that is told to end, as its pod is, gives its tokens back.
         giving_back = {key for key, pod in pods.items() if pod.leaving or pod.handed_on}
         holding = (capacity.promised | pods.keys()) - giving_back
-        return free_gpus(capacity.nodes().values(), self._shape) + capacity.gpus_of(holding)
+        return free_gpus(capacity.nodes().values(), self.shape) + capacity.gpus_of(holding)

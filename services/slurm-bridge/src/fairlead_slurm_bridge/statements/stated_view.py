@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -75,54 +76,41 @@ class SlurmContext(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.ladder.highest, _MOST_LEVELS)
 
 
+@dataclass(eq=False)
 class StatedView:
-    """The statements about one cluster.
+    """The statements about one cluster."""
 
-    Args:
-        cluster: name of the cluster.
-        naming: Fairlead's names of Slurm's resources.
-        qos_classes: the class that a job of a QOS asks for.
-        array_window: number of an array's waiting tasks that have a position.
-        first_seen: instants at which jobs were first submitted.
-    """
-
-    def __init__(
-        self,
-        cluster: str,
-        *,
-        naming: Naming,
-        qos_classes: Mapping[str, str],
-        array_window: int,
-        first_seen: FirstSeen,
-    ) -> None:
-        self._cluster = cluster
-        self._naming = naming
-        self._qos_classes = qos_classes
-        self._array_window = array_window
-        self._first_seen = first_seen
-        self._stated: dict[str, State] = {}
-        self._jobs: dict[str, tuple[SlurmJob, JobState]] = {}
-        """Jobs by id, as read and as translated before any trade of submit times; with tasks in the window of an
-        array."""
-        self._made: dict[tuple[str, str], list[str]] | None = None
-        """Ids of the jobs that name a submission, by scope and submission; None since the last reading."""
-        self._written: dict[str, tuple[str, int]] = {}
-        """The uid and the level of each job that was given one last, by id: a job that runs keeps its SiteFactor, for when
-        it is requeued."""
-        self._untold = LOWEST
-        """The level of a job of which nothing tells one. Slurm shows no SiteFactor but in the priority, and before the first
-        reading whatever stands was written by others: so any of them may have one, and it is taken away. New jobs have none."""
-        self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
-        """Remainders of arrays, by array."""
-        self._context: SlurmContext | None = None
-        self._backlogs = PoolBacklogs(())
-        self._limits = UserLimits()
-        self._hindrances = Hindrances()
-        self._keeping_out = KeepingOut()
-        self._niced = False
-        """Whether a waiting job had a nice: it sorts jobs of one level from then on, beside what Slurm says of ties."""
-        self.phases: Counter[Phase] = Counter()
-        """Number of stated jobs, by phase."""
+    cluster: str
+    """Name of the cluster."""
+    naming: Naming
+    qos_classes: Mapping[str, str]
+    """The class that a job of a QOS asks for."""
+    array_window: int
+    """Number of an array's waiting tasks that have a position."""
+    first_seen: FirstSeen
+    _stated: dict[str, State] = field(default_factory=dict, init=False)
+    _jobs: dict[str, tuple[SlurmJob, JobState]] = field(default_factory=dict, init=False)
+    """Jobs by id, as read and as translated before any trade of submit times; with tasks in the window of an
+    array."""
+    _made: dict[tuple[str, str], list[str]] | None = field(default=None, init=False)
+    """Ids of the jobs that name a submission, by scope and submission; None since the last reading."""
+    _written: dict[str, tuple[str, int]] = field(default_factory=dict, init=False)
+    """The uid and the level of each job that was given one last, by id: a job that runs keeps its SiteFactor, for when
+    it is requeued."""
+    _untold: int = field(default=LOWEST, init=False)
+    """The level of a job of which nothing tells one. Slurm shows no SiteFactor but in the priority, and before the first
+    reading whatever stands was written by others: so any of them may have one, and it is taken away. New jobs have none."""
+    _rests: dict[int, tuple[ArrayRemainder, JobState]] = field(default_factory=dict, init=False)
+    """Remainders of arrays, by array."""
+    _context: SlurmContext | None = field(default=None, init=False)
+    _backlogs: PoolBacklogs = field(default_factory=lambda: PoolBacklogs(()), init=False)
+    _limits: UserLimits = field(default_factory=UserLimits, init=False)
+    _hindrances: Hindrances = field(default_factory=Hindrances, init=False)
+    _keeping_out: KeepingOut = field(default_factory=KeepingOut, init=False)
+    _niced: bool = field(default=False, init=False)
+    """Whether a waiting job had a nice: it sorts jobs of one level from then on, beside what Slurm says of ties."""
+    phases: Counter[Phase] = field(default_factory=Counter, init=False)
+    """Number of stated jobs, by phase."""
 
     # --- what comes in
 
@@ -140,8 +128,8 @@ class StatedView:
         """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
         context = self._known()
         apart = [one for job in jobs for one in self._backlogs.by_pool(job)]
-        remembered = self._first_seen.take(apart)
-        self._translate(positioned(apart, self._array_window), context)
+        remembered = self.first_seen.take(apart)
+        self._translate(positioned(apart, self.array_window), context)
         self._untold = UNLABELLED
         told = list(self._told())
         around = self._settle(self._around(context), of_jobs=False) if self._meets_nice(told) else {}
@@ -277,10 +265,10 @@ class StatedView:
 
     def _translate(self, found: WindowedJobs, context: SlurmContext) -> None:
         facts = TranslationFacts(
-            cluster=self._cluster,
+            cluster=self.cluster,
             ladder=context.ladder,
-            naming=self._naming,
-            qos_classes=self._qos_classes,
+            naming=self.naming,
+            qos_classes=self.qos_classes,
         )
         window = [job for rest in found.rests for job in rest.window]
         self._made = None
@@ -292,7 +280,7 @@ class StatedView:
         before = self._jobs.get(job.id)
         if before is not None and before[0] == job:
             return before
-        since = self._first_seen.since(job)
+        since = self.first_seen.since(job)
         uid = uid_of(facts.cluster, job, since)
         of, level = self._written.get(job.id, (uid, self._untold))
         written = level if of == uid else UNLABELLED
@@ -306,7 +294,7 @@ class StatedView:
         before = self._rests.get(rest.first.array)
         if before is not None and before[0] == rest:
             return before
-        return rest, rest_of(rest, self._first_seen.since(rest.first), facts)
+        return rest, rest_of(rest, self.first_seen.since(rest.first), facts)
 
     def _is_of_rest(self, job: SlurmJob) -> bool:
         """Whether the job is stated by its array, not by itself."""
@@ -314,7 +302,7 @@ class StatedView:
         return rest is not None and job.number == rest[0].first.number
 
     def _around(self, known: SlurmContext) -> list[State]:
-        found = partition_pools(known.partitions, known.nodes, self._naming)
+        found = partition_pools(known.partitions, known.nodes, self.naming)
         self._backlogs = PoolBacklogs(found)
         pool_of = {partition: pool.name for pool in found for partition in pool.partitions}
         # Of a pool that starts nobody all keep their turn: when it opens, Slurm goes by the levels that stand.
@@ -327,12 +315,12 @@ class StatedView:
             licences={one.name: one.total - one.used - one.reserved for one in known.licences},
             lists_are_exact=not known.settings.nests_accounts,
         )
-        stamp = {"cluster": self._cluster, "epoch": NO_EPOCH, "rev": UNSTAMPED}
+        stamp = {"cluster": self.cluster, "epoch": NO_EPOCH, "rev": UNSTAMPED}
         states: list[State] = [
             NodeState(
                 **stamp,  # type: ignore[arg-type] # cluster is text, the others numbers
                 name=node.name,
-                allocatable=self._naming.amounts(node.resources),
+                allocatable=self.naming.amounts(node.resources),
                 labels=dict.fromkeys(node.features, "true"),
                 ready=node.usable,
             )
