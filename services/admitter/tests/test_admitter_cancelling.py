@@ -486,7 +486,7 @@ async def test_a_message_that_never_comes_again_keeps_nobody_waiting_for_ever(
     assert await tried(replies, 3)
 
 
-async def cancel_unstated(bus: Bus, at: Micros = NOW) -> object:
+async def cancel_unstated(bus: Bus, at: Micros = NOW, seq: int = 2) -> object:
     """Carries out a cancellation of a job that is gone, and that nobody states."""
     facts, replies = ClusterFacts(CLUSTER), ReplyPublisher(bus, CLUSTER, lambda _: None)
     creator = RetryingCreator(NamesLetGo(at), share=1, troubled=unexpected)
@@ -495,7 +495,7 @@ async def cancel_unstated(bus: Bus, at: Micros = NOW) -> object:
         subject=subjects.submit(CLUSTER, "team-a"),
         payload=b"",
         headers={},
-        stream_seq=2,
+        stream_seq=seq,
         deliveries=2,
         at=at,
     )
@@ -524,10 +524,11 @@ async def test_no_end_is_made_up_for_a_job_that_started(
         word = msgspec.structs.replace(said, id="X", tenant="team-a", cluster=CLUSTER)
         await bus.publish(subjects.answer("team-a", "X"), to_json(word))
     assert await cancel_unstated(bus) is None
+    assert await cancel_unstated(bus, seq=3) is None  # taken back twice
     last = await bus.last(topology.ANSWER, subjects.answer("team-a", "X"))
     assert last is not None
     assert isinstance(ANSWER.decode(last.payload), Cancelling)
-    await until(answers, "X", Accepted, Started, Cancelling)
+    await until(answers, "X", Accepted, Started, Cancelling, Cancelling)
 
 
 async def test_a_cancellation_that_waits_for_long_looks_again_within_half_a_minute(

@@ -28,7 +28,6 @@ from fairlead_contracts.messages.submissions import (
     Cancellation,
     Cancelling,
     Ended,
-    Started,
     answer_id,
     is_cancellation,
 )
@@ -168,7 +167,7 @@ class Canceller:
                 await self._tell(delivery, answer)
                 kept = removal is Removal.DONE and self._creator.keeps_names
                 # Who heard of a start was stated: an event tells the end, however late it comes.
-                if stated is None and not kept and not isinstance(told, Started):
+                if stated is None and not kept and not await self._replies.told_of_a_start(sender):
                     await self._tell_end(delivery, wanted, told)
             case CancelVerdict.CANCELLED if told is not None:
                 await self._tell(delivery, msgspec.structs.replace(told, repeated=True))

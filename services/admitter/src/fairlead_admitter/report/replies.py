@@ -220,9 +220,16 @@ class ReplyPublisher:
                 return True
         return False
 
+    async def told_of_a_start(self, sender: Sender) -> bool:
+        """Whether one of the first `_MOST_READ` answers to the sender says that the job started."""
+        return any(isinstance(word, Started) for word in await self._first_words(sender))
+
     async def _word_before(self, sender: Sender) -> AnyAnswer | None:
-        words = [self._about_a_job(one) async for one in self._first_answers(sender)]
+        words = await self._first_words(sender)
         return next((word for word in reversed(words) if word is not None), None)
+
+    async def _first_words(self, sender: Sender) -> list[AnyAnswer | None]:
+        return [self._about_a_job(one) async for one in self._first_answers(sender)]
 
     async def _first_answers(self, sender: Sender) -> AsyncIterator[Stored]:
         subject, seq = subjects.answer(*sender), 0
