@@ -11,9 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_contracts.base.instants import SECOND
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.controller import CommandController
-from fairlead_slurm.errors import CommandFailedError, ProgramMissingError, SlurmUnreachableError
+from fairlead_slurm.errors import (
+    CommandFailedError,
+    ProgramMissingError,
+    SlurmUnreachableError,
+    UnreadableError,
+)
+from fairlead_slurm.job_ends import JobEnd, job_ends
 from fairlead_slurm.licences import AccountedLicence, LicenceName
 from fairlead_slurm.partition import PodPartition
 from fairlead_slurm.slurm_token import SlurmToken
@@ -35,6 +42,36 @@ async def test_names_that_users_chose_are_read_and_never_run(slurm_lab: SlurmLab
     assert [found[number].name for number in submitted] == NAMES
     assert [found[number].comment for number in submitted] == NAMES
     assert not list(slurm_lab.layout.folder.rglob("owned"))
+
+
+def test_ends_are_read_as_accounting_prints_them() -> None:
+    printed = """\
+93|93|CANCELLED by 0|None|1795878429
+94_1|97|COMPLETED|1795878425|1795878426
+94_[0,2]|94|CANCELLED by 0|None|1795878429
+95+1|96|TIMEOUT|1795878425|1795878426
+98|98|RUNNING|1795878425|Unknown
+"""
+    started, ended = 1795878425 * SECOND, 1795878426 * SECOND
+    assert list(job_ends(printed)) == [
+        JobEnd(array=93, task=None, state="CANCELLED", started=None, ended=1795878429 * SECOND),
+        JobEnd(array=94, task=1, state="COMPLETED", started=started, ended=ended),
+        JobEnd(array=96, task=None, state="TIMEOUT", started=started, ended=ended),
+    ]
+    with pytest.raises(UnreadableError):
+        list(job_ends("93|93\n"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="accounting needs root")
+async def test_accounting_knows_how_jobs_ended(slurm_lab: SlurmLab) -> None:
+    controller = CommandController(slurm_lab.conf)
+    array, waits = slurm_lab.submit("vision", "--array=3-4", seconds=0), slurm_lab.submit("vision", "--hold")
+    told = ("sacct", "-n", "-X", "-o", "state", "-j", array)
+    slurm_lab.until(lambda: slurm_lab.run(*told).count("COMPLETED") == 2, "slurmdbd has heard of both")
+    found = await controller.ends([array, waits])
+    assert [(one.array, one.task, one.state) for one in found] == [
+        (int(array), task, "COMPLETED") for task in (3, 4)
+    ]
 
 
 async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from itertools import batched
 from pathlib import Path
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from fairlead_slurm import cluster
 from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
+from fairlead_slurm.job_ends import FIELDS, JobEnd, job_ends
 from fairlead_slurm.limits import AccountLimits, account_limits
 from fairlead_slurm.queue import QueueFormat, QueueReader, Reading
 from fairlead_slurm.slurm_token import SlurmToken
@@ -18,6 +20,8 @@ _FEEDS = 4
 """scontrol processes beside each other: each waits for slurmctld's answer to one line before it sends the next."""
 _FEWEST_LINES = 50
 """Fewest lines that are worth an scontrol process of their own, which takes some lines' time to start."""
+_ASKED_AT_ONCE = 1000
+"""Jobs that one sacct is asked for: an argument holds 128 kB at most."""
 
 
 class Controller(Protocol):
@@ -40,6 +44,9 @@ class Controller(Protocol):
 
     async def licences(self) -> list[Licence]:
         """The cluster's licences."""
+
+    async def ends(self, jobs: Sequence[str]) -> list[JobEnd]:
+        """The ends of jobs that slurmctld may have forgotten, as far as accounting knows them."""
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """Give jobs their SiteFactor, in this order; returns reasons by job, of those that were refused."""
@@ -90,6 +97,14 @@ class CommandController:
     async def licences(self) -> list[Licence]:
         """See `Controller`."""
         return cluster.licences(await self._shown("licenses"))
+
+    async def ends(self, jobs: Sequence[str]) -> list[JobEnd]:
+        """See `Controller`."""
+        found: list[JobEnd] = []
+        for part in batched(map(checked, jobs), _ASKED_AT_ONCE, strict=False):
+            words = ("--noheader", "--parsable2", "--allocations", f"--format={','.join(FIELDS)}")
+            found += job_ends(await self._commands.output("sacct", *words, f"--jobs={','.join(part)}"))
+        return found
 
     async def limits(self) -> AccountLimits:
         """Limits of accounts, users and QOS; none where there is no accounting, or this user may not see them."""

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_bus.facts.announcer import Announcer, Revisions
-from fairlead_bus.facts.event_diff import EventDiff, NoMemory
+from fairlead_bus.facts.event_diff import EventDiff
 from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_contracts.messages.events import Event
@@ -86,7 +86,7 @@ async def _serve(
         endpoints=FrontendEndpoints(
             bus, settings.cluster, bridge, leadership, EpochFence(store.fence(), store.keep_fence)
         ),
-        events_between=EventDiff(NoMemory(), wall_clock, told).between,
+        events_between=EventDiff(bridge.view.ended, wall_clock, told).between,
         taken_over=traces.taken_over,
     )
     instruments.heard(observer.age)

@@ -9,6 +9,7 @@ import msgspec
 from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import CommandFailedError
+from fairlead_slurm.job_ends import JobEnd
 from fairlead_slurm.queue import Reading
 from fairlead_slurm.rest.client import RestClient
 from fairlead_slurm.rest.cluster import nodes_of, partitions_of
@@ -68,6 +69,10 @@ class RestController:
     async def licences(self) -> list[Licence]:
         """See `Controller`."""
         return await self._commands.licences()
+
+    async def ends(self, jobs: Sequence[str]) -> list[JobEnd]:
+        """See `Controller`."""
+        return await self._commands.ends(jobs)
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """See `Controller`."""

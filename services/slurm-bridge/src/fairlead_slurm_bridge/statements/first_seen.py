@@ -1,6 +1,6 @@
 """First submission of each job, over requeues and restarts, and by `nice` within an account. Pure but for whoever keeps it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -31,6 +31,11 @@ class FirstSeen:
         """Last instant that was given within each second."""
         for since in known.values():
             self._note(since)
+
+    @property
+    def known(self) -> Mapping[str, Micros]:
+        """The first instants, by number."""
+        return self._since
 
     def since(self, job: SlurmJob) -> Micros:
         """The instant at which the job, or its array, was first submitted."""

@@ -26,7 +26,7 @@ _RUNNING = {
 }  # fmt: skip
 """States of a job that holds its resources, as one that was requeued and is still completing does, too."""
 _HELD = {"REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
-_OUTCOMES = {"COMPLETED": Outcome.SUCCEEDED, "CANCELLED": Outcome.CANCELLED, "REVOKED": Outcome.CANCELLED}
+OUTCOMES = {"COMPLETED": Outcome.SUCCEEDED, "CANCELLED": Outcome.CANCELLED, "REVOKED": Outcome.CANCELLED}
 """Outcomes by state; any other end is a failure: FAILED, TIMEOUT, NODE_FAIL, OUT_OF_MEMORY, PREEMPTED,
 DEADLINE, BOOT_FAIL."""
 _OF_ITS_PARTITION = {
@@ -131,7 +131,7 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         epoch=NO_EPOCH,
         rev=UNSTAMPED,
         id=job.id,
-        uid=uid_of(facts.cluster, job, since),
+        uid=uid_of(facts.cluster, job.array, job.task, since),
         scope=job.account or job.user,
         queue=job.partitions[0],
         demand=facts.naming.amounts(job.resources),
@@ -143,7 +143,7 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         requested_class=facts.qos_classes.get(job.qos),
         started=None if waits else job.started,
         ended=job.ends if phase is Phase.ENDED else None,
-        outcome=_OUTCOMES.get(job.state, Outcome.FAILED) if phase is Phase.ENDED else None,
+        outcome=OUTCOMES.get(job.state, Outcome.FAILED) if phase is Phase.ENDED else None,
         run_limit=job.time_limit,
         ends_by=job.ends if phase is Phase.RUNNING and job.time_limit is not None else None,
         submission=None if origin is None else origin.submission,
@@ -168,7 +168,7 @@ def rest_of(rest: ArrayRemainder, since: Micros, facts: TranslationFacts) -> Job
     return msgspec.structs.replace(
         state_of(first, since, facts),
         id=str(first.array),
-        uid=array_uid(facts.cluster, first, since),
+        uid=uid_of(facts.cluster, first.array, None, since),
         array=JobArray(tasks=rest.tasks, window=[job.task or 0 for job in rest.window]),
     )
 
@@ -188,15 +188,10 @@ def phase_of(job: SlurmJob) -> Phase:
     return Phase.WAITING if eligible else Phase.HELD
 
 
-def uid_of(cluster: str, job: SlurmJob, since: Micros) -> str:
-    """The job's uid, unique over all clusters and time, also where Slurm counts anew; sorts as numbers do."""
-    whole = array_uid(cluster, job, since)
-    return whole if job.task is None else task_uid(whole, job.task)
-
-
-def array_uid(cluster: str, job: SlurmJob, since: Micros) -> str:
-    """The uid of a job, or of the array that a task is of."""
-    return f"{cluster}-{job.array:010d}-{since}"
+def uid_of(cluster: str, array: int, task: int | None, since: Micros) -> str:
+    """The uid of a job, an array or its task, unique over all clusters and time, also where Slurm counts anew; sorts as numbers do."""
+    whole = f"{cluster}-{array:010d}-{since}"
+    return whole if task is None else task_uid(whole, task)
 
 
 def _holder(job: SlurmJob) -> JobHolder | None:

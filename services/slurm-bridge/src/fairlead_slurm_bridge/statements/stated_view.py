@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fairlead_bus.facts.announcer import Statements
+from fairlead_bus.facts.event_diff import RunEnd
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.frontend.shipped import SLURM
 from fairlead_contracts.messages.state import (
     JobArray,
     JobState,
     NodeState,
+    Outcome,
     Phase,
     PoolState,
     QueueState,
@@ -22,7 +24,9 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.job_ends import JobEnd
 from fairlead_slurm.ladder import FEWEST_LEVELS, LOWEST, UNLABELLED, Ladder
+from fairlead_slurm_bridge.statements.ended_jobs import EndedJobs
 from fairlead_slurm_bridge.statements.first_seen import (
     FirstSeen,
     FirstSeenChanges,
@@ -32,6 +36,7 @@ from fairlead_slurm_bridge.statements.first_seen import (
 from fairlead_slurm_bridge.statements.hindrances import Hindrances, KeepingOut
 from fairlead_slurm_bridge.statements.jobs import (
     NO_EPOCH,
+    OUTCOMES,
     UNSTAMPED,
     ArrayRemainder,
     TranslationFacts,
@@ -109,6 +114,7 @@ class StatedView:
     _keeping_out: KeepingOut = field(default_factory=KeepingOut, init=False)
     _niced: bool = field(default=False, init=False)
     """Whether a waiting job had a nice: it sorts jobs of one level from then on, beside what Slurm says of ties."""
+    ended: EndedJobs = field(default_factory=EndedJobs, init=False)
     phases: Counter[Phase] = field(default_factory=Counter, init=False)
     """Number of stated jobs, by phase."""
 
@@ -123,6 +129,25 @@ class StatedView:
             self._rests.clear()
         self._context = context
         return self._settle(self._around(context), of_jobs=False)
+
+    def lost(self, jobs: Sequence[SlurmJob]) -> list[str]:
+        """The jobs that this reading lacks though nobody saw them end; at the first reading, of those that were kept."""
+        there = {name for job in jobs for name in (job.id, str(job.array), *(part.id for part in job.parts))}
+        seen = (job for job, (_, state) in self._jobs.items() if state.phase is not Phase.ENDED)
+        return [job for job in (seen if self._jobs else self.first_seen.known) if job not in there]
+
+    def take_ends(self, ends: Iterable[JobEnd]) -> None:
+        """Take in how jobs ended that slurmctld has forgotten."""
+        known = self.first_seen.known
+        self.ended.keep(
+            {
+                uid_of(self.cluster, one.array, one.task, known[str(one.array)]): RunEnd(
+                    at=one.ended, outcome=OUTCOMES.get(one.state, Outcome.FAILED), started=one.started
+                )
+                for one in ends
+                if str(one.array) in known
+            }
+        )
 
     def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, FirstSeenChanges]:
         """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
@@ -281,7 +306,7 @@ class StatedView:
         if before is not None and before[0] == job:
             return before
         since = self.first_seen.since(job)
-        uid = uid_of(facts.cluster, job, since)
+        uid = uid_of(facts.cluster, job.array, job.task, since)
         of, level = self._written.get(job.id, (uid, self._untold))
         written = level if of == uid else UNLABELLED
         state = state_of(job, since, facts, written)
@@ -362,6 +387,14 @@ class StatedView:
             subject: state for subject, state in now.items() if before.get(subject) != state
         }
         changed |= dict.fromkeys(before.keys() - now.keys())
+        gone = (self._stated[subject] for subject, state in changed.items() if state is None)
+        self.ended.keep(
+            {
+                one.uid: RunEnd(at=one.ended, outcome=one.outcome, started=one.started)
+                for one in gone
+                if isinstance(one, JobState) and one.ended is not None and one.outcome is not None
+            }
+        )
         for subject, state in changed.items():
             if state is None:
                 del self._stated[subject]
