@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+import msgspec
 import pytest
 from cyclopts import App, CycloptsError
 
@@ -375,6 +376,59 @@ def test_a_result_that_cannot_be_written_is_an_error_in_one_line(words: str, to:
     assert ended.returncode == 1
     assert said in ended.stderr
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
+
+
+@pytest.mark.parametrize("locale", [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"}])
+def test_the_result_is_in_utf_8_whatever_the_locale(locale: dict[str, str], tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("tenants: [{name: tëam-█}]", encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", "policy", "show", str(policy), "-o", "json"],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={"HOME": str(tmp_path), **locale},
+    )
+    assert shown.returncode == 0, shown.stderr.decode()
+    assert msgspec.json.decode(shown.stdout)["tenants"][0]["name"] == "tëam-█"
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "place"),
+    [
+        (["queue", "--pool", "t\udce9am"], {}, "argument 3"),
+        (["explain", "t\udce9am"], {}, "argument 2"),
+        (["queue"], {"FAIRLEAD_TENANT": "t\udce9am"}, "FAIRLEAD_TENANT"),
+    ],
+)
+def test_what_is_given_in_another_encoding_is_refused_by_its_place(
+    words: list[str], environ: dict[str, str], place: str
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", *words, "--nats", "nats://127.0.0.1:9"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environ,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"error: {place}: must be text in UTF-8 (found 't\\xe9am')\n"
+
+
+def test_a_file_may_have_a_name_in_any_encoding(tmp_path: Path) -> None:
+    policy = tmp_path / "p\udce9.yaml"
+    policy.write_text("tenants: [{name: a}]", encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", "policy", "show", str(policy), "-o", "name"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"HOME": str(tmp_path)},
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.endswith(".yaml\n")
 
 
 def test_of_failures_side_by_side_the_one_that_a_person_can_mend_is_told() -> None:

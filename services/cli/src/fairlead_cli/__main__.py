@@ -3,12 +3,13 @@
 import atexit
 import errno
 import gc
+import io
 import os
 import sys
 from typing import NoReturn
 
 from fairlead_cli.console import fail
-from fairlead_cli.errors import CommandError, InputError, missing_part
+from fairlead_cli.errors import CommandError, InputError, missing_part, refuse_other_bytes
 
 FAILED = 1
 INTERRUPTED = 130
@@ -24,7 +25,9 @@ def main() -> None:
         # The caller closed it (`>&-`): what is asked for has nowhere to go.
         fail("standard output is closed")
         sys.exit(FAILED)
+    _print_in_utf_8()
     try:
+        refuse_other_bytes(sys.argv[1:], os.environ)
         found = _answer()
         sys.stdout.flush()
     except CommandError as error:
@@ -46,6 +49,13 @@ def main() -> None:
         fail(f"the result cannot be written: {error.strerror}")
         sys.exit(FAILED)
     sys.exit(found if isinstance(found, int) else 0)
+
+
+def _print_in_utf_8() -> None:
+    """Has results and messages in UTF-8: in a locale of fewer letters no table could be written, and JSON would be none."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _end_without_reader() -> NoReturn:

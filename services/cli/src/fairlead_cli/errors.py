@@ -1,6 +1,7 @@
 """Errors as a person is told of them: plain words, a next step, no stack trace."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping, Sequence
 
 _PARTS = frozenset(
     {
@@ -54,6 +55,20 @@ def unreadable(path: object, error: OSError | UnicodeDecodeError) -> InputError:
 
         return InputError(f"{path} cannot be read: {not_utf8(error)}")
     return InputError(f"{path} cannot be read: {error.strerror or error}")
+
+
+def refuse_other_bytes(words: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Refuse what is no text, before it comes into a message: a terminal in another encoding than UTF-8 gives such words.
+
+    Raises:
+        InputError: an argument, or a variable of ours, is no text. The name of a file that is there may be of any bytes.
+    """
+    given = {f"argument {number}": word for number, word in enumerate(words, start=1)}
+    given |= {name: value for name, value in environ.items() if name.startswith("FAIRLEAD_")}
+    for place, text in given.items():
+        if any("\udc80" <= letter <= "\udcff" for letter in text) and not os.path.lexists(text):
+            found = os.fsencode(text).decode(errors="backslashreplace")
+            raise InputError(f"{place}: must be text in UTF-8 (found '{found}')")
 
 
 class OvertakenError(InputError):

@@ -142,6 +142,6 @@ def _clusters(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> di
 def this_user() -> str:
     """The name of whoever gives the command; empty where the machine does not know it."""
     try:
-        return getpass.getuser()
+        return getpass.getuser().encode(errors="replace").decode()
     except (KeyError, OSError):
         return ""
