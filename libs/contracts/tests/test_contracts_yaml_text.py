@@ -152,6 +152,12 @@ def test_a_problem_names_its_path_and_place(text: str, field: str, reason: str) 
         ),
         (b"a: \xff", "^line 1, column 4: its text must be in UTF-8$"),
         (b"\xff\xfe\xff", "."),
+        ("a:\n\t- b\n", "^line 2, column 1: a tab stands where YAML takes spaces alone$"),
+        (
+            b"\xc3\xa4:\r\n  b: c\r\n\td: e\r\n",
+            "^line 3, column 1: a tab stands where YAML takes spaces alone$",
+        ),
+        ("a: @b\n", "^line 1, column 4: found character that cannot start any token"),
         ("ä: b\nü: \x00", "^line 2, column 4: control characters are not allowed$"),
     ],
 )

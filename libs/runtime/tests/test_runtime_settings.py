@@ -142,6 +142,14 @@ def test_a_missing_file_is_told_and_an_empty_one_is_fine(tmp_path: Path) -> None
     assert load({"FAIRLEAD_CLUSTER": "c"}, tmp_path / "empty.yaml").cluster == "c"
 
 
+def test_of_a_few_words_all_are_named() -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(cluster="east", log_level="verbose")
+    assert refused.value.problems == [
+        "--log-level: must be one of debug, info, warning, error (found 'verbose')"
+    ]
+
+
 def test_a_combination_that_the_struct_refuses_is_a_problem_like_any_other() -> None:
     with pytest.raises(SettingsError, match="not both"):
         load({"FAIRLEAD_CLUSTER": "c", "FAIRLEAD_NATS_TOKEN": "t", "FAIRLEAD_NATS_USER": "u"})

@@ -7,7 +7,7 @@ file is our own: a key in it that no setting has is an error. The environment is
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAliasType, get_args, get_origin
+from typing import Literal, TypeAliasType, get_args, get_origin
 
 import msgspec
 
@@ -148,9 +148,7 @@ def _convert(setting: Setting, found: _FoundValue) -> object:
     """The value as the field has it. Text has lists as `a,b` and maps as `a=1,b=2`; empty text is None."""
     if not found.text:
         return msgspec.convert(found.value, setting.hint)
-    hint = setting.hint
-    while isinstance(hint, TypeAliasType):
-        hint = hint.__value__
+    hint = _written_out(setting.hint)
     kinds = [get_origin(kind) or kind for kind in (hint, *get_args(hint))]
     value: object = str(found.value)
     parts = [part.strip() for part in str(found.value).split(",") if part.strip()]
@@ -169,7 +167,16 @@ def _problem(setting: Setting, found: _FoundValue, error: msgspec.ValidationErro
     shown = hide_user_info(repr(found.value))
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[: _SHOWN_CHARACTERS - 1] + "…"
-    return f"{found.place}: {error} (found {shown})"
+    hint = _written_out(setting.hint)
+    reason = f"must be one of {', '.join(get_args(hint))}" if get_origin(hint) is Literal else error
+    return f"{found.place}: {reason} (found {shown})"
+
+
+def _written_out(hint: object) -> object:
+    """The type behind its aliases."""
+    while isinstance(hint, TypeAliasType):
+        hint = hint.__value__
+    return hint
 
 
 def _build[T: msgspec.Struct](kind: type[T], values: dict[str, object]) -> T:

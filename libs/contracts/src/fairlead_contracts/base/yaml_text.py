@@ -413,9 +413,17 @@ def _syntax(error: yaml.YAMLError, text: str | bytes) -> str:
         return " ".join(str(error).split())
     mark, begun = error.problem_mark or error.context_mark, error.context_mark
     place = "" if mark is None else in_words(mark.line + 1, mark.column + 1)
+    if mark is not None and _stands_at(mark, text) == "\t":
+        return f"{place}a tab stands where YAML takes spaces alone"
     context = f" {error.context}" if error.context else ""
     where = f" of line {begun.line + 1}, column {begun.column + 1}" if context and begun else ""
     return f"{place}{error.problem or 'is not YAML'}{context}{where}"
+
+
+def _stands_at(mark: yaml.Mark, text: str | bytes) -> str:
+    """The letter there; empty behind the end."""
+    lines = (text if isinstance(text, str) else text.decode(errors="replace")).split("\n")
+    return "".join(lines[mark.line : mark.line + 1])[mark.column : mark.column + 1]
 
 
 def _unread_letter(error: yaml.reader.ReaderError, text: bytes) -> str:
