@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import ConnectFailedError, ConnectionSettings, connect
+from fairlead_bus import ConnectionSettings, MisconfiguredError, connect
 from fairlead_bus.connection.bus import with_publish_headers
 
 
@@ -37,7 +37,7 @@ async def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, co
     if content is not None:
         path.write_bytes(content)
     given = msgspec.convert({name: str(path)}, ConnectionSettings)
-    with pytest.raises(ConnectFailedError) as refused:
+    with pytest.raises(MisconfiguredError) as refused:
         async with connect(given, name="x"):
             pass
     assert f"in {path} cannot be read" in str(refused.value)
@@ -58,8 +58,10 @@ def test_publish_headers_leave_the_callers_alone_and_round_a_ttl_up() -> None:
     assert with_publish_headers(None) is None
 
 
-@pytest.mark.parametrize("url", ["nats://me:secret@host:port", "garbage::", "nats://a:4222,b:99999"])
+@pytest.mark.parametrize(
+    "url", ["nats://me:secret@host:port", "garbage::", "nats://a:4222,b:99999", "http://a:4222"]
+)
 def test_what_is_no_address_is_refused_without_showing_it(url: str) -> None:
-    with pytest.raises(ConnectFailedError, match="is not of the form nats://host:port") as refused:
+    with pytest.raises(MisconfiguredError, match="is not of the form nats://host:port") as refused:
         ConnectionSettings(url=url).servers()
     assert "secret" not in str(refused.value)

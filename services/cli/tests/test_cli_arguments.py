@@ -416,6 +416,24 @@ def test_what_is_given_in_another_encoding_is_refused_by_its_place(
     assert ended.stderr == f"error: {place}: must be text in UTF-8 (found 't\\xe9am')\n"
 
 
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"FAIRLEAD_NATS_URL": "http://127.0.0.1:9"},
+        {"FAIRLEAD_NATS_URL": "nats://127.0.0.1:99999"},
+        {"FAIRLEAD_NATS_URL": "nats://127.0.0.1:9", "FAIRLEAD_NATS_NKEY_SEED": "/dev/null"},
+    ],
+)
+def test_an_address_or_a_key_that_is_none_is_wrong_input_and_not_a_server_that_is_away(
+    environ: dict[str, str],
+) -> None:
+    ended = fairlead("queue", environ=environ | {"HOME": "/nowhere"})
+    said, remedy = ended.stderr.splitlines()
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said.startswith(("error: address 1 of 1 ", "error: the NKey seed in /dev/null "))
+    assert remedy.startswith("--nats URL or FAIRLEAD_NATS_URL says where NATS is")
+
+
 def test_a_file_may_have_a_name_in_any_encoding(tmp_path: Path) -> None:
     policy = tmp_path / "p\udce9.yaml"
     policy.write_text("tenants: [{name: a}]", encoding="utf-8")

@@ -61,6 +61,10 @@ class ConnectFailedError(FatalBusError):
     """No server let us in within the time given."""
 
 
+class MisconfiguredError(ConnectFailedError):
+    """A URL, or a file of keys or certificates, that we were given cannot be used; no server was asked."""
+
+
 class InvalidCredentialsError(FatalBusError):
     """The seed, or the credentials file, that we were given cannot be one."""
 

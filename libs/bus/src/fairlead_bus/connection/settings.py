@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from fairlead_bus.errors import ConnectFailedError, InvalidCredentialsError
+from fairlead_bus.errors import InvalidCredentialsError, MisconfiguredError
 
 _SECRETS = frozenset({"password", "token"})
+_SCHEMES = frozenset({"nats", "tls", "ws", "wss"})
 
 
 @contextlib.contextmanager
@@ -20,10 +21,10 @@ def _readable(what: str, path: str | None) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        raise ConnectFailedError(f"{what} in {path} cannot be read: its text must be in ASCII") from error
+        raise MisconfiguredError(f"{what} in {path} cannot be read: its text must be in ASCII") from error
     except (OSError, ValueError, InvalidCredentialsError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConnectFailedError(f"{what} in {path} cannot be read: {reason}") from error
+        raise MisconfiguredError(f"{what} in {path} cannot be read: {reason}") from error
 
 
 class NatsSettings(Protocol):
@@ -105,24 +106,22 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The servers one by one.
 
         Raises:
-            ConnectFailedError: some URL is no address; the client would fail with an error of its own.
+            MisconfiguredError: some URL is no address; the client would fail with an error of its own.
         """
         found = [part.strip() for part in self.url.split(",") if part.strip()]
         for number, server in enumerate(found, start=1):
-            try:
-                _ = urlsplit(server if "://" in server else f"nats://{server}").port
-            except ValueError as error:
-                # The address may hold a password, and so may the parser's words: told by its place alone.
-                raise ConnectFailedError(
+            if not _is_address(server):
+                # It may hold a password: told by its place alone.
+                raise MisconfiguredError(
                     f"address {number} of {len(found)} is not of the form nats://host:port"
-                ) from error
+                )
         return found
 
     def tls(self) -> ssl.SSLContext | None:
         """The TLS context where one is asked for. One URL that asks for it does so for all: the client has one context.
 
         Raises:
-            ConnectFailedError: a certificate or key cannot be read.
+            MisconfiguredError: a certificate or key cannot be read.
         """
         schemes = {server.partition("://")[0].lower() for server in self.servers()}
         if not (self.tls_ca or self.tls_cert or schemes & {"tls", "wss"}):
@@ -139,7 +138,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The NKey seed where one is set.
 
         Raises:
-            ConnectFailedError: the file cannot be read, or holds no seed.
+            MisconfiguredError: the file cannot be read, or holds no seed.
         """
         if not self.nkey_seed:
             return None
@@ -154,7 +153,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The public NKey that we connect as; None without an NKey or a credentials file.
 
         Raises:
-            ConnectFailedError: the file cannot be read, or holds neither.
+            MisconfiguredError: the file cannot be read, or holds neither.
         """
         if self.creds:
             from fairlead_bus.connection.identity import user_of_creds  # as above
@@ -167,6 +166,16 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         from fairlead_bus.connection.identity import public_key  # as above
 
         return public_key(seed)
+
+
+def _is_address(server: str) -> bool:
+    """Whether the client knows it for an address: without a scheme of its own it looks up `http://host` as a name."""
+    try:
+        parts = urlsplit(server if "://" in server else f"nats://{server}")
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in _SCHEMES
 
 
 def _shown(name: str, value: object) -> object:

@@ -15,13 +15,14 @@ from fairlead_bus import (
     ConnectionSettings,
     DeniedError,
     JetStreamNotFoundError,
+    MisconfiguredError,
     NobodyAnswersError,
     NoStreamError,
     RemoteError,
     connect,
 )
 from fairlead_cli.client.instance import find_url
-from fairlead_cli.errors import CommandError, NoScorerAnswersError, NotRunningError, leaves
+from fairlead_cli.errors import CommandError, InputError, NoScorerAnswersError, NotRunningError, leaves
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import Codec, Message, to_json
 from fairlead_contracts.base.errors import ContractError
@@ -62,6 +63,7 @@ async def connected(nats: str | None) -> AsyncIterator[Bus]:
     """A connection to the stated address, or to the running instance.
 
     Raises:
+        InputError: the address, or a file of ours, is none.
         NotRunningError: nobody is there.
     """
     url = find_url(nats, os.environ)
@@ -69,6 +71,11 @@ async def connected(nats: str | None) -> AsyncIterator[Bus]:
     try:
         async with connect(settings, name="cli") as bus:
             yield bus
+    except MisconfiguredError as error:
+        raise InputError(
+            str(error),
+            hint="--nats URL or FAIRLEAD_NATS_URL says where NATS is, FAIRLEAD_NATS_* who we are there.",
+        ) from error
     except ConnectFailedError as error:
         raise NotRunningError(
             str(error),
