@@ -45,6 +45,21 @@ async def check(nats: str, file: Path, *, form: Format = "table") -> None:
     check_file(file, lambda: known, form=form)
 
 
+async def test_a_policy_that_nats_does_not_take_is_told_by_check_and_refused_with_what_to_do(
+    nats: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "policy.json"
+    tenants = [{"name": f"tenant-{number}", "match": {"scopes": ["x" * 200]}} for number in range(4000)]
+    file.write_text(json.dumps({"tenants": tenants}))
+    await check(nats, file)
+    assert "bytes as it is stored: NATS takes 1,048,576" in capsys.readouterr().err
+    before = await stored_policy(bus)
+    with pytest.raises(InputError, match=r"has 1,\d{3},\d{3} bytes .* takes 1,048,576") as refused:
+        await put_in_force(nats, file)
+    assert "max_payload" in refused.value.hint
+    assert await stored_policy(bus) == before
+
+
 async def test_a_member_that_no_cluster_states_is_told_by_check_and_apply(
     nats: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

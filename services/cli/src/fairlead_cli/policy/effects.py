@@ -5,10 +5,13 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
+from fairlead_contracts.policyfile.read import encode_document
 from fairlead_policy.reserve.easy import reserves
 
 type _Key = tuple[str, ...]
 """Key that makes a job a tenant's: a kind and a value; empty for every job."""
+_MESSAGE_BYTES = 1024 * 1024
+"""Size of the largest message that NATS takes, unless its configuration says otherwise."""
 
 
 def without_effect(document: PolicyDocument) -> Iterator[str]:
@@ -21,6 +24,11 @@ def without_effect(document: PolicyDocument) -> Iterator[str]:
 def remarks(document: PolicyDocument) -> Iterator[str]:
     """Sentences on what of a policy in force does nothing, or takes more than the policy."""
     yield from without_effect(document)
+    if (size := len(encode_document(document))) > _MESSAGE_BYTES:
+        yield (
+            f"it has {size:,} bytes as it is stored: NATS takes {_MESSAGE_BYTES:,}, unless its max_payload says more. "
+            "List fewer tenants: unlisted_weight lets in those that are alike"
+        )
     if document.fit.strategy != "none":
         yield "fit.strategy counts in `fairlead order` alone: the cluster's own scheduler places pods"
     reserved = [pool.name for pool in document.pools if reserves(document, pool.name)]

@@ -4,9 +4,17 @@ import contextlib
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError, is_deletion, writer_of
+from fairlead_bus import (
+    Bucket,
+    Bus,
+    KeyExistsError,
+    PayloadTooLargeError,
+    WrongRevisionError,
+    is_deletion,
+    writer_of,
+)
 from fairlead_cli.console import warn
-from fairlead_cli.errors import UnreadPolicyError
+from fairlead_cli.errors import InputError, UnreadPolicyError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import ContractError, DocumentError
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -97,7 +105,11 @@ async def writers_since(bus: Bus, revision: int) -> list[str]:
 
 
 async def swap(bus: Bus, after: PolicyDocument, standing: StoredPolicy, by: str) -> int | None:
-    """Write over exactly this revision; None where somebody was faster."""
+    """Write over exactly this revision; None where somebody was faster.
+
+    Raises:
+        InputError: it is larger than NATS takes.
+    """
     bucket, payload = Bucket(bus, topology.POLICY), encode_document(after)
     try:
         if not standing.revision:
@@ -105,3 +117,8 @@ async def swap(bus: Bus, after: PolicyDocument, standing: StoredPolicy, by: str)
         return await bucket.update(subjects.DOCUMENT_KEY, payload, standing.revision, by=by)
     except (KeyExistsError, WrongRevisionError):
         return None
+    except PayloadTooLargeError as error:
+        raise InputError(
+            f"the policy has {error.size:,} bytes as it is stored, and this NATS server takes {error.limit:,}",
+            hint="List fewer tenants: unlisted_weight lets in those that are alike. Or raise the server's max_payload.",
+        ) from error
