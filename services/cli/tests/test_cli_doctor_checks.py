@@ -153,9 +153,12 @@ ADMITTED = {
 }
 
 
-def pod(name: str, node: str, job: str = "train") -> KubeObject:
-    labels = {"batch.kubernetes.io/job-name": job}
-    return {"metadata": {"name": name, "namespace": "team-a", "labels": labels}, "spec": {"nodeName": node}}
+def pod(name: str, node: str) -> KubeObject:
+    annotations = {"kueue.x-k8s.io/workload": "job-train"}
+    return {
+        "metadata": {"name": name, "namespace": "team-a", "annotations": annotations},
+        "spec": {"nodeName": node},
+    }
 
 
 def spot_flavor(**labels: str) -> list[KubeObject]:
@@ -429,6 +432,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
         Severity.INFO,
         changed(
             nodes=nodes(gpu_nodes("a", 1, "zone-a"), gpu_nodes("b", 1, "zone-b")),
+            workloads=[ADMITTED],
             gang_pods=[pod("p0", "a-0"), pod("p1", "b-0")],
         ),
     ),
@@ -504,7 +508,7 @@ FINE: list[tuple[str, Survey]] = [
         "gang-across-zones",
         with_workload(2, 8, nodes=nodes(gpu_nodes("a", 2, "z-a"), gpu_nodes("b", 2, "z-b"))),
     ),
-    ("gang-spread", changed(gang_pods=[pod("p0", "a-0"), pod("p1", "a-1")])),
+    ("gang-spread", changed(workloads=[ADMITTED], gang_pods=[pod("p0", "a-0"), pod("p1", "a-1")])),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Gangs under HAMi: the doctor counts cards, and calls impossible only what no card can ever hold."""
+"""Gangs: under HAMi the doctor counts cards, and calls impossible only what no card can ever hold; what runs it calls by its name."""
 
 import msgspec
 import pytest
@@ -8,6 +8,8 @@ from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.cards import CARD_MEMORY, REGISTER
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.kinds.core import Node
+from fairlead_kube.kinds.pods import Pod
+from fairlead_kube.kinds.queues import LocalQueue
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_testkit.kubelab import GPU, KubeObject, gpu_nodes, things
 
@@ -59,3 +61,31 @@ def test_what_hami_refuses_never_starts() -> None:
 )
 def test_what_passes_by_itself_is_not_held_against_a_job(card: KubeObject, spec: KubeObject) -> None:
     assert "gang-fits-nowhere" not in found({GPU: 1, CARD_MEMORY: 1000}, A30 | card, **spec)
+
+
+def test_a_gang_that_runs_is_called_by_what_people_made_and_counted_whole() -> None:
+    """The pods of a JobSet belong to several Jobs of its operator's."""
+    workload = things.workload("jobset-train-1f2e3", "team-a", "main", {GPU: 1}, pods=2)
+    owner = {"kind": "JobSet", "name": "train", "uid": "s1", "controller": True}
+    workload["metadata"] |= {"ownerReferences": [owner]}
+
+    def pod(node: str, job: str) -> KubeObject:
+        metadata = {
+            "name": f"{job}-0",
+            "namespace": "team-a",
+            "labels": {"batch.kubernetes.io/job-name": job},
+            "annotations": {"kueue.x-k8s.io/workload": "jobset-train-1f2e3"},
+        }
+        return {"metadata": metadata, "spec": {"nodeName": node}}
+
+    zones = [*gpu_nodes("a", 1, "zone-a").nodes(), *gpu_nodes("b", 1, "zone-b").nodes()]
+    survey = Survey(
+        cluster="lab",
+        policy=PolicyDocument(),
+        nodes=msgspec.convert(zones, list[Node]),
+        local_queues=[msgspec.convert(things.local_queue("main", "team-a", "cq"), LocalQueue)],
+        workloads=[msgspec.convert(workload, Workload)],
+        gang_pods=msgspec.convert([pod("a-0", "train-leader-0"), pod("b-0", "train-workers-0")], list[Pod]),
+    )
+    [told] = (one for check in checks_in(gangs) for one in check.run(survey) if one.name == "gang-spread")
+    assert (told.subject, told.what) == ("JobSet/team-a/train", "its 2 pods run in zone-a (1), zone-b (1)")

@@ -16,12 +16,11 @@ from fairlead_cli.kueue.doctor.kinds import (
 )
 from fairlead_cli.kueue.doctor.kueue_config import seen
 from fairlead_cli.kueue.doctor.rights import rights_of
-from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
+from fairlead_cli.kueue.doctor.survey import ADMITTED, Survey
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version, served, server_version, whoami
 from fairlead_kube.errors import ForbiddenError, InternalError, NotFoundError
 from fairlead_kube.kinds.core import QueuedObject, WebhookConfiguration
-from fairlead_kube.kinds.pods import Pod
 from fairlead_kube.kinds.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -144,7 +143,7 @@ async def _objects(reader: _KindReader, survey: Survey) -> Survey:
         "jobs": reader.all(JOBS),
         "pytorch_jobs": reader.all(PYTORCH_JOBS),
         "others": _others(reader),
-        "gang_pods": _gang_pods(reader),
+        "gang_pods": reader.all(PODS, labels=ADMITTED, fields="status.phase=Running"),
         "deployments": reader.all(DEPLOYMENTS),
         "webhooks": _webhooks(reader),
     }
@@ -160,14 +159,6 @@ async def _unfinished(reader: _KindReader) -> list[Workload]:
 async def _others(reader: _KindReader) -> list[QueuedObject]:
     kinds = [kind for kind in QUEUED_KINDS if kind != STATEFUL_SETS]
     return [one for kind in kinds for one in await reader.all(kind)]
-
-
-async def _gang_pods(reader: _KindReader) -> list[Pod]:
-    return [
-        pod
-        for label in GANG_LABELS
-        for pod in await reader.all(PODS, labels=label, fields="status.phase=Running")
-    ]
 
 
 async def _webhooks(reader: _KindReader) -> list[WebhookConfiguration]:

@@ -31,12 +31,8 @@ QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 """The label by which a job says which LocalQueue it enters."""
 GANG_FIT_CONTROLLER = "fairlead.dev/gang-fit"
 """Controller that answers the check for gang fit, as it is shipped."""
-GANG_LABELS = (
-    "batch.kubernetes.io/job-name",
-    "training.kubeflow.org/job-name",
-    "kueue.x-k8s.io/pod-group-name",
-)
-"""The labels by which a pod says whose it is."""
+ADMITTED = "kueue.x-k8s.io/podset"
+"""The label of all pods that Kueue admitted, whoever makes them."""
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):

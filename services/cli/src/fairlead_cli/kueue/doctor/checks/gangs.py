@@ -9,7 +9,7 @@ import msgspec
 from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
-from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, owner_of, quotas_of
+from fairlead_cli.kueue.doctor.survey import Survey, check, owner_of, quotas_of
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.frontend.observed import LabelRequirement, ObservedPods
@@ -28,6 +28,8 @@ from fairlead_policy.hami.requests import VgpuRequestError
 _PODS = "pods"
 """Resource by which Kueue counts pods where a queue has quota of them, and nowhere else."""
 ZONE = "topology.kubernetes.io/zone"
+_WORKLOAD = "kueue.x-k8s.io/workload"
+"""The annotation by which a pod that Kueue admitted says of which Workload it is."""
 MOST_SHAPES = 200
 """Gangs of different shapes that are tried; a shape takes milliseconds on a thousand nodes."""
 _MOST_REASONS = 5
@@ -219,20 +221,27 @@ def _across(workloads: list[Workload], zones: tuple[str, ...]) -> Finding:
     )
 
 
-@check("zones", "gang-spread", fine="every running gang is in one zone", needs=("pods", "nodes"))
+@check(
+    "zones",
+    "gang-spread",
+    fine="every running gang is in one zone",
+    needs=("pods", "nodes", "workloads"),
+)
 def _running(survey: Survey) -> Iterator[Finding]:
     zones = {node.metadata.name: (node.metadata.labels or {}).get(ZONE) for node in survey.nodes}
+    owners = {(one.metadata.namespace, one.metadata.name): owner_of(one.metadata) for one in survey.workloads}
     gangs: dict[tuple[str, str], Counter[str]] = {}
     for pod in survey.gang_pods:
-        name = next((found for label in GANG_LABELS if (found := pod.metadata.label(label))), None)
+        # What makes its pods need not be what people made: of a JobSet it is one of its Jobs, of a RayJob its RayCluster.
+        gang = (pod.metadata.namespace, pod.metadata.annotation(_WORKLOAD) or "")
         zone = zones.get(pod.spec.node_name)
-        if name and zone and pod.metadata.namespace in survey.managed_namespaces:
-            gangs.setdefault((pod.metadata.namespace, name), Counter())[zone] += 1
-    for (namespace, name), count in sorted(gangs.items()):
+        if gang in owners and zone and pod.metadata.namespace in survey.managed_namespaces:
+            gangs.setdefault(gang, Counter())[zone] += 1
+    for gang, count in sorted(gangs.items()):
         if len(count) > 1:
             yield info(
                 "gang-spread",
-                f"Job/{namespace}/{name}",
+                owners[gang],
                 f"its {sum(count.values())} pods run in {listed(f'{zone} ({n})' for zone, n in sorted(count.items()))}",
                 why="they talk across zones, slower and often at a price",
                 mend=f"{_BY_TOPOLOGY}:\n"
