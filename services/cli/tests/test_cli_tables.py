@@ -402,7 +402,7 @@ def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
     )
     text = explained(found, verbose=True)
     for part in (
-        "team-a/train (a Job; its Workload is job-train-1f2e3) on lab",
+        "team-a/train (Job; its Workload is job-train-1f2e3) on lab",
         "7 (5 when nobody steers)",
         "tie-break, once levels are written: its queues have quota of their own",
         "paused by ann",

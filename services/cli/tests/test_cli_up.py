@@ -184,7 +184,7 @@ def test_jobs_are_taken_back_whether_they_run_or_wait(instance: Instance) -> Non
     anothers = instance.ask("cancel", "back-1", "--tenant", "team-b", "--cluster", "sim")
     assert anothers.returncode == 1
     assert (
-        "team-b/back-1: refused, id: is not known: this tenant has no such job in this cluster"
+        "team-b/back-1: refused, id: is not known: this tenant submitted no such job to this cluster"
         in anothers.stdout
     )
     nowhere = instance.ask("cancel", "back-1", "--tenant", "team-c", "--cluster", "nowhere")

@@ -148,7 +148,7 @@ def _other_names(found: Explanation, name: str) -> str:
     """The other names by which the job is known: each is taken in the name's place."""
     kind, _, made_for = (found.owner or "").partition("/")
     others = [
-        *([f"a {kind}; its Workload is {found.id}"] if made_for else []),
+        *([f"{kind}; its Workload is {found.id}"] if made_for else []),
         *([f"submitted as {found.submission}"] if found.submission not in (None, name) else []),
     ]
     return f" ({'; '.join(others)})" if others else ""
