@@ -39,6 +39,8 @@ PLAIN = {
     "tres-per-node": "gres:gpu:8",
     "tres-per-job": "N/A",
     "tres-per-task": "N/A",
+    "cpus-per-tres": "N/A",
+    "oversubscribe": "OK",
     "dependency": "(null)",
     "reqnodes": "",
     "licenses": "a:2",
@@ -121,6 +123,23 @@ def test_gpus_that_accounting_does_not_track_count_as_they_were_asked_for(
     [job] = read(QueueFormat(), PLAIN | {"tres-alloc": "cpu=2,mem=1G"} | asked).jobs
     assert job.resources["gres/gpu"] == gpus
     assert job.resources["cpu"] == 2000
+
+
+def test_cpus_that_come_with_gpus_count_while_the_job_waits() -> None:
+    """Accounting says of it that it asks for as many CPUs as it has tasks."""
+    rows = [
+        PLAIN | {"jobarrayid": name, "cpus-per-tres": per}
+        for name, per in (("1", "gres:gpu:4"), ("2", "N/A"))
+    ]
+    assert [job.resources["cpu"] for job in read(QueueFormat(), *rows).jobs] == [64_000, 2000]
+
+
+def test_a_job_that_shares_no_node_is_told() -> None:
+    rows = [
+        PLAIN | {"jobarrayid": name, "oversubscribe": word}
+        for name, word in (("1", "NO"), ("2", "USER"), ("3", "OK"))
+    ]
+    assert [job.whole_nodes for job in read(QueueFormat(), *rows).jobs] == [True, False, False]
 
 
 def test_a_line_that_cannot_be_read_keeps_no_other_back() -> None:

@@ -172,6 +172,34 @@ def test_a_waiting_job_is_stated_with_what_it_asks_for(view: StatedView) -> None
     assert stated.uid == f"lab-0000000012-{NOON}_0000000003"
 
 
+def test_a_job_that_shares_no_node_counts_as_the_nodes_it_will_take() -> None:
+    """Of each resource as much as its smallest node has, which has what it asks for; memory as asked for."""
+    view = a_view()
+    large, small = a_node("n1", "gpu"), a_node("n2", "gpu")
+    small = msgspec.structs.replace(small, resources=small.resources | {"cpu": 4000, "gres/gpu": 2000})
+    plain = msgspec.structs.replace(small, name="n3", resources={"cpu": 2000, "mem": 2**30})
+    off = msgspec.structs.replace(plain, name="n4", usable=False, resources={"cpu": 1000})
+    elsewhere = msgspec.structs.replace(plain, name="n5", partitions=("cpu",), resources={"cpu": 1000})
+    nodes = [large, small, plain, off, elsewhere]
+    view.take_context(msgspec.structs.replace(context(), nodes=nodes))
+    alone = a_slurm_job("1", whole_nodes=True, nodes=3)
+    cpus = msgspec.structs.replace(alone, id="2", array=2, resources={"cpu": 7000, "mem": 2**20})
+    runs = msgspec.structs.replace(alone, id="3", array=3, state="RUNNING")
+    shares = a_slurm_job("4", nodes=3)
+    parts = tuple(msgspec.structs.replace(part, id="5", array=5, nodes=1) for part in (alone, shares))
+    both = msgspec.structs.replace(parts[0], parts=parts)
+    found = read(view, [alone, cpus, runs, shares, both])
+    amounts = {name: (job.demand["cpu"], job.demand.get(GPU)) for name, job in found.items()}
+    assert amounts == {
+        "1": (12_000, 6000),
+        "2": (7000, None),
+        "3": (1000, 1000),
+        "4": (1000, 1000),
+        "5": (5000, 3000),
+    }
+    assert found["1"].demand["memory"] == 2**20
+
+
 def an_array(tasks: Sequence[int], **changes: object) -> list[SlurmJob]:
     """The waiting tasks of array 7, which share a record."""
     return [a_slurm_job(f"7_{task}", number=7, **changes) for task in tasks]

@@ -37,6 +37,8 @@ _FIELDS = (
     "tres-per-node",
     "tres-per-job",
     "tres-per-task",
+    "cpus-per-tres",
+    "oversubscribe",
     "dependency",
     "reqnodes",
     "licenses",
@@ -54,6 +56,8 @@ _OWN = len(_FIELDS) - _OF_USERS
 _ANY = b"\x1d"
 """Byte in place of the drawn marks, where lines of two readings are compared."""
 _NONE = ("(null)", "N/A", "")
+_WHOLE = "NO"
+"""The word of a job that shares its nodes with no other."""
 _THOUSANDTHS = 1000
 LONGEST_TEXT = 256
 """Characters kept of what users wrote."""
@@ -101,6 +105,8 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Nodes that the job names, as Slurm writes a list of them; empty where any will do."""
     licences: str = ""
     """Licences that the job asks for, as Slurm writes them: `a:2,b:1`; empty for none."""
+    whole_nodes: bool = False
+    """Whether it takes its nodes whole, by its own words (`--exclusive`) or its partition's (`OverSubscribe=EXCLUSIVE`)."""
     reservation: str = ""
     """Reservation whose nodes the job waits for; empty for none."""
     leader: int = 0
@@ -173,7 +179,7 @@ class QueueReader:
 def _job(fields: list[str]) -> SlurmJob:
     (
         name_in_array, number, state, priority, nice, user, partition, qos, submitted, started, ends,
-        eligible, limit, restarts, nodes, tracked, tasks, per_node, per_job, per_task, dependency, required, licences, reservation,
+        eligible, limit, restarts, nodes, tracked, tasks, per_node, per_job, per_task, per_gres, shares, dependency, required, licences, reservation,
         reason, account, comment, name,
     ) = fields  # fmt: skip
     since = instant(submitted)
@@ -202,7 +208,10 @@ def _job(fields: list[str]) -> SlurmJob:
         time_limit=duration(limit),
         restarts=int(restarts),
         nodes=int(nodes),
-        resources=resources_of(tracked, (per_node, int(nodes)), (per_job, 1), (per_task, int(tasks))),
+        resources=resources_of(
+            tracked, (per_node, int(nodes)), (per_job, 1), (per_task, int(tasks)), cpus_per=per_gres
+        ),
+        whole_nodes=shares == _WHOLE,
         dependency=_given(dependency),
         required_nodes=_given(required),
         licences=_given(licences),
@@ -250,13 +259,22 @@ def whole_job(parts: Sequence[SlurmJob]) -> SlurmJob:
 
 
 @lru_cache(maxsize=4096)
-def resources_of(tracked: str, *asked: tuple[str, int]) -> dict[str, int]:
-    """Amounts that accounting tracks, and of each GRES that it does not track what was asked for."""
+def resources_of(tracked: str, *asked: tuple[str, int], cpus_per: str = "") -> dict[str, int]:
+    """Amounts that accounting tracks, and of each GRES that it does not track what was asked for.
+
+    Args:
+        tracked: amounts as accounting has them; while a job waits, without its CPUs by GPUs.
+        asked: a list of GRES, and how many times it counts.
+        cpus_per: CPUs for each of a GRES, as `gres:gpu:2`.
+    """
     found: dict[str, int] = {}
     for text, times in asked:
         for name, count in gres(text).items():
             found[f"gres/{name}"] = found.get(f"gres/{name}", 0) + _THOUSANDTHS * count * times
-    return found | tres(tracked)
+    found |= tres(tracked)
+    if cpus := gres(_given(cpus_per)).get("gpu"):
+        found["cpu"] = max(found.get("cpu", 0), cpus * found.get("gres/gpu", 0))
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -18,6 +18,8 @@ _PENDING = "PENDING"
 _LASTING = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING")
 _UNSIGNED = 2**32
 _CUT = "..."
+_WHOLE = "none"
+"""The word of a job that shares its nodes with no other."""
 _TASKS = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
 _MOST_TASKS = 4_000_001
 """Slurm's own bound of MaxArraySize."""
@@ -59,6 +61,8 @@ class _JobRecord(msgspec.Struct, frozen=True):
     tres_per_node: str = ""
     tres_per_job: str = ""
     tres_per_task: str = ""
+    cpus_per_tres: str = ""
+    shared: RestWords | None = None
     dependency: str = ""
     required_nodes: str = ""
     licenses: str = ""
@@ -134,7 +138,10 @@ def _job(record: _JobRecord, array: int, task: int | None) -> SlurmJob:
         time_limit=None if minutes is None else minutes * MINUTE,
         restarts=number(record.restart_cnt) or 0,
         nodes=nodes or 0,
-        resources=resources_of(record.tres_alloc_str or record.tres_req_str, *asked),
+        resources=resources_of(
+            record.tres_alloc_str or record.tres_req_str, *asked, cpus_per=record.cpus_per_tres
+        ),
+        whole_nodes=_WHOLE in words(record.shared or ""),
         dependency=record.dependency,
         required_nodes=record.required_nodes,
         licences=record.licenses,

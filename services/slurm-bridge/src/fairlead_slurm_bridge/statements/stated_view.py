@@ -49,6 +49,7 @@ from fairlead_slurm_bridge.statements.jobs import (
 from fairlead_slurm_bridge.statements.limits import UserLimits
 from fairlead_slurm_bridge.statements.partition_pools import Naming, partition_pools
 from fairlead_slurm_bridge.statements.pool_backlogs import PoolBacklogs
+from fairlead_slurm_bridge.statements.whole_nodes import WholeNodes
 
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
@@ -108,6 +109,7 @@ class StatedView:
     _rests: dict[int, tuple[ArrayRemainder, JobState]] = field(default_factory=dict, init=False)
     """Remainders of arrays, by array."""
     _context: SlurmContext | None = field(default=None, init=False)
+    _whole_nodes: WholeNodes = field(default_factory=lambda: WholeNodes(()), init=False)
     _backlogs: PoolBacklogs = field(default_factory=lambda: PoolBacklogs(()), init=False)
     _limits: UserLimits = field(default_factory=UserLimits, init=False)
     _hindrances: Hindrances = field(default_factory=Hindrances, init=False)
@@ -128,6 +130,7 @@ class StatedView:
             self._jobs.clear()  # levels mean something else now
             self._rests.clear()
         self._context = context
+        self._whole_nodes = WholeNodes(context.nodes)
         return self._settle(self._around(context), of_jobs=False)
 
     def lost(self, jobs: Sequence[SlurmJob]) -> list[str]:
@@ -152,7 +155,7 @@ class StatedView:
     def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, FirstSeenChanges]:
         """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
         context = self._known()
-        apart = [one for job in jobs for one in self._backlogs.by_pool(job)]
+        apart = [one for job in jobs for one in self._backlogs.by_pool(self._whole_nodes.taken_by(job))]
         remembered = self.first_seen.take(apart)
         self._translate(positioned(apart, self.array_window), context)
         self._untold = UNLABELLED
