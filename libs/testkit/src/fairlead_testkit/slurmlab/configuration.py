@@ -181,6 +181,7 @@ innodb_buffer_pool_size=128M
 innodb_log_file_size=64M
 innodb_lock_wait_timeout=900
 innodb_flush_log_at_trx_commit=0
+debug-no-sync
 skip-name-resolve
 """
 
