@@ -62,7 +62,13 @@ def told(placements: list[PlacedAdmission]) -> str:
 @pytest.mark.parametrize(
     ("layout", "units", "least"),
     [
-        pytest.param(ONE_QUEUE, 1, RIGHT, id="one queue"),
+        pytest.param(
+            ONE_QUEUE,
+            1,
+            RIGHT,
+            id="one queue",
+            marks=pytest.mark.deep,  # as beside jobs that no flavor takes, below
+        ),
         pytest.param(BLOCKING, 1, RIGHT, id="one queue that blocks"),
         pytest.param(
             QUOTA_ABOVE,
