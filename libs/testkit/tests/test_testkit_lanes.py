@@ -30,7 +30,7 @@ def test_it(number, worker_id):
     {action}
 """
 OF_LANES = (*OPTIONS, *UNUSED, "-n")
-WORKERS = 6
+WORKERS = 7
 """Number of workers that `make test` has."""
 
 
@@ -66,7 +66,7 @@ def test_every_test_runs_once_in_its_file_also_where_a_worker_dies_and_who_compu
     assert all(len(of_file) == 1 for of_file in workers.values())
     usual = os.nice(0)  # Of whoever runs these tests: a person may have given way already.
     niced = {worker for _, _, worker, nice in found if nice == usual + lanes.NICENESS}
-    assert niced == {"gw4", "gw5"}
+    assert niced == {"gw5", "gw6"}
     assert niced <= {worker for file, _, worker, _ in found if file.startswith("test_h")}
     assert all(nice == usual for _, _, worker, nice in found if worker not in niced)
 
@@ -129,4 +129,4 @@ def test_a_worker_reads_no_file_that_it_never_takes(pytester: pytest.Pytester) -
         pytester.makepyfile(**{f"test_{name}": FILE.format(mark=f"{reads}\n{mark}", action="pass")})
     assert pytester.runpytest_subprocess(*OF_LANES, str(WORKERS)).parseoutcomes() == {"passed": 8}
     readers = {name: {path.suffix[1:] for path in pytester.path.glob(f"test_{name}.gw*")} for name in "hi"}
-    assert readers == {"h": {"gw4", "gw5"}, "i": {f"gw{number}" for number in range(WORKERS)}}
+    assert readers == {"h": {"gw5", "gw6"}, "i": {f"gw{number}" for number in range(WORKERS)}}
