@@ -69,14 +69,10 @@ async def ended(site: PodFleetSite, job: str, *, seconds: float = 90) -> str:
 
     async def over() -> str:
         state = await asyncio.to_thread(site.state_of, job)
+        if state in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING") or site.pods():
+            return ""
         left = [claim for claim in site.claims() if claim["metadata"]["name"] != DATA]
-        return (
-            state
-            if state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
-            and not site.pods()
-            and not left
-            else ""
-        )
+        return "" if left else state
 
     return await eventually(over, seconds, what="it has ended, with its pod and its claim")
 

@@ -10,12 +10,22 @@ from fairlead_testkit.timing.awaiting import POLL_SECONDS, NeverHappenedError, p
 
 
 @pytest.mark.parametrize(
-    ("cost", "pause"), [(0.0, POLL_SECONDS), (0.001, POLL_SECONDS), (0.03, 0.18), (0.2, 0.25), (2.0, 2.0)]
+    ("cost", "waited", "pause"),
+    [
+        (0.0, 0.0, POLL_SECONDS),
+        (0.001, 0.2, POLL_SECONDS),
+        (0.03, 0.0, 0.18),
+        (0.2, 0.0, 0.25),
+        (2.0, 0.0, 2.0),
+        (0.0, 4.0, 0.1),
+        (0.02, 2.0, 0.17),
+        (0.0, 60.0, 0.25),
+    ],
 )
-def test_who_asks_leaves_the_processors_to_others_for_longer_than_asking_took(
-    cost: float, pause: float
+def test_who_asks_leaves_the_processors_to_others_for_longer_than_asking_took_and_the_longer_it_waits(
+    cost: float, waited: float, pause: float
 ) -> None:
-    assert pause_after(cost) == pytest.approx(pause)
+    assert pause_after(cost, waited) == pytest.approx(pause)
 
 
 class Awaited(OwnProcess):

@@ -14,6 +14,8 @@ _SHARE = 6
 """Pause after a question, as a multiple of the time that it took, up to the longest pause: asking (a list of a
 thousand Jobs, a command of Slurm's) takes the processors from whoever is to get there."""
 _LONGEST_PAUSE = 0.25
+_PART = 40
+"""The longer a wait has lasted, the rarer the questions: each pause may be longer by such a part of it."""
 
 
 class NeverHappenedError(AssertionError):
@@ -54,7 +56,8 @@ async def eventually[T](
     Raises:
         NeverHappenedError: the time is over.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
+    deadline = began + timeout
     while True:
         if on is not None:
             on.clear()
@@ -69,7 +72,7 @@ async def eventually[T](
             raise NeverHappenedError(
                 f"not within {timeout} s: {what or condition}; the last value was {value!r}"
             )
-        await _pause(on, left, now - asked)
+        await _pause(on, left, pause_after(now - asked, now - began))
 
 
 async def next_second() -> None:
@@ -78,9 +81,9 @@ async def next_second() -> None:
     await eventually(lambda: int(time.time()) > last, 5, what="another second has begun")
 
 
-async def _pause(on: asyncio.Event | None, left: float, cost: float) -> None:
+async def _pause(on: asyncio.Event | None, left: float, pause: float) -> None:
     if on is None:
-        await asyncio.sleep(min(pause_after(cost), left))
+        await asyncio.sleep(min(pause, left))
         return
     try:
         async with asyncio.timeout(left):
@@ -89,9 +92,9 @@ async def _pause(on: asyncio.Event | None, left: float, cost: float) -> None:
         return
 
 
-def pause_after(cost: float) -> float:
-    """Seconds until a question is asked again that took so many."""
-    return max(POLL_SECONDS, cost, min(_SHARE * cost, _LONGEST_PAUSE))
+def pause_after(cost: float, waited: float) -> float:
+    """Seconds until a question is asked again that took so many, in a wait that has lasted so many."""
+    return max(POLL_SECONDS, cost, min(_SHARE * cost + waited / _PART, _LONGEST_PAUSE))
 
 
 class NeededProcess(Protocol):
@@ -118,7 +121,7 @@ def until[T](condition: Callable[[], T | None], seconds: float, what: str, *need
     Raises:
         NeverHappenedError: the time is over.
     """
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while True:
         asked = time.monotonic()
         value = condition()
@@ -127,7 +130,7 @@ def until[T](condition: Callable[[], T | None], seconds: float, what: str, *need
         for process in needed:
             process.check_alive()
         now = time.monotonic()
-        if now > deadline:
+        if now > began + seconds:
             logs = "".join(f"\n--- {process.name}\n{process.log_end}" for process in needed)
             raise NeverHappenedError(f"not within {seconds:g} s: {what}; the last value was {value!r}{logs}")
-        time.sleep(pause_after(now - asked))
+        time.sleep(pause_after(now - asked, now - began))
