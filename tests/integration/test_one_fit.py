@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from fairlead_checker import facts as checker_facts
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.node_snapshot import NodeSnapshot, StartAnswer
-from fairlead_cli.kueue.doctor.checks import checks_in, gangs
+from fairlead_cli.findings import checks_in
+from fairlead_cli.kueue.doctor.checks import gangs
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.cards import REGISTER, USE_MODEL
 from fairlead_contracts.policyfile.document import PolicyDocument

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from fairlead_cli.kueue.doctor.checks import checks_in, gangs
+from fairlead_cli.findings import checks_in
+from fairlead_cli.kueue.doctor.checks import gangs
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.cards import CARD_MEMORY, REGISTER
 from fairlead_contracts.policyfile.document import PolicyDocument

@@ -196,14 +196,14 @@ def test_a_job_in_a_namespace_without_any_local_queue_is_told_as_one_whose_queue
 
 def test_a_command_that_mends_is_never_cut_at_the_edge(capsys: pytest.CaptureFixture[str]) -> None:
     mend = "kubectl patch " + "x" * 400
-    found = warning("name", "Kind/one", "it is so", why="that is bad", mend=mend)
+    found = warning("Kind/one", "it is so", name="name", why="that is bad", mend=mend)
     print_answer(found, "table", view=lambda _columns: Group(*findings_view([found])), names=["name"])
     assert mend in capsys.readouterr().out
 
 
 def test_what_is_to_be_done_stands_behind_what_was_fine() -> None:
     fine = Finding(name="a", severity=Severity.OK, subject="quota", what="no quota goes first")
-    found = [warning("name", "Kind/one", "it is so", why="that is bad"), fine]
+    found = [warning("Kind/one", "it is so", name="name", why="that is bad"), fine]
     console = Console(width=80)
     with console.capture() as said:
         console.print(Group(*findings_view(found)))

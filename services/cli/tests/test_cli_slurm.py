@@ -16,9 +16,8 @@ from fairlead_cli.client import leave
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
 from fairlead_cli.local.examining import examined_slurm
-from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.clusters import SlurmTarget, target
-from fairlead_cli.slurm.examining import check, look, weigh
+from fairlead_cli.slurm.examining import check, examine, look, weigh
 from fairlead_cli.slurm.flags import SlurmCheckFlags
 from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
 from fairlead_slurm.cluster import SlurmSettings

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_cli.findings import Severity
-from fairlead_cli.slurm.checking import examine
+from fairlead_cli.slurm.examining import examine
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm.cluster import BACKUP_CONTROLLER
 from fairlead_slurm.hooks.installing import ALLOW_NONE, NO_HOLD, asks_over_tls, pods_partition, pods_tokens

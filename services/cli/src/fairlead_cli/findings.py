@@ -1,7 +1,9 @@
 """Findings of checks: what each is, why it matters, and the command or YAML that mends it."""
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import Any
 
 import msgspec
 from rich.console import RenderableType
@@ -35,8 +37,8 @@ _MARKS = {
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A finding of a check."""
 
-    name: str
-    """Name by which it is accepted: the same for all findings of the kind."""
+    name: str = ""
+    """Name by which it is accepted: the same for all findings of the kind. Empty until its check gives it its own."""
     severity: Severity
     subject: str
     """The object, as `<kind>/<name>` or `<kind>/<namespace>/<name>`."""
@@ -48,19 +50,52 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an operator accepted it by name."""
 
 
-def error(name: str, subject: str, what: str, *, why: str, mend: str = "") -> Finding:
+def error(subject: str, what: str, *, why: str, mend: str = "", name: str = "") -> Finding:
     """A finding that stands against writing."""
     return Finding(name=name, severity=Severity.ERROR, subject=subject, what=what, why=why, mend=mend)
 
 
-def warning(name: str, subject: str, what: str, *, why: str, mend: str = "") -> Finding:
+def warning(subject: str, what: str, *, why: str, mend: str = "", name: str = "") -> Finding:
     """A finding that somebody should look at."""
     return Finding(name=name, severity=Severity.WARNING, subject=subject, what=what, why=why, mend=mend)
 
 
-def info(name: str, subject: str, what: str, *, why: str = "", mend: str = "") -> Finding:
+def info(subject: str, what: str, *, why: str = "", mend: str = "", name: str = "") -> Finding:
     """A finding that is good to know."""
     return Finding(name=name, severity=Severity.INFO, subject=subject, what=what, why=why, mend=mend)
+
+
+def fine(topic: str, what: str) -> Finding:
+    """The word that a check finds nothing."""
+    return Finding(name=topic, severity=Severity.OK, subject=topic, what=what)
+
+
+type Look[S] = Callable[[S], Iterable[Finding]]
+
+
+class Check[S](msgspec.Struct, frozen=True, kw_only=True):
+    """A check of a survey."""
+
+    topic: str
+    names: tuple[str, ...]
+    """Names of all findings that it can have; the first is that of a finding that states none."""
+    look: Look[S]
+    fine: str | Callable[[S], str]
+    """Sentence that it says where it finds nothing."""
+    needs: tuple[str, ...] = ()
+    """Kinds, by plural, without which it cannot look."""
+
+    def run(self, survey: S) -> Iterator[Finding]:
+        """The findings, or that there are none."""
+        found = list(self.look(survey))
+        yield from (msgspec.structs.replace(one, name=one.name or self.names[0]) for one in found)
+        if not found:
+            yield fine(self.topic, self.fine if isinstance(self.fine, str) else self.fine(survey))
+
+
+def checks_in(*themes: ModuleType) -> tuple[Check[Any], ...]:
+    """The checks of these modules, in the order in which each defines them."""
+    return tuple(one for theme in themes for one in vars(theme).values() if isinstance(one, Check))
 
 
 def exit_code(findings: Iterable[Finding], *, passed: bool) -> int:

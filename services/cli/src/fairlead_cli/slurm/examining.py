@@ -15,11 +15,11 @@ from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected
 from fairlead_cli.client.steering_mode import this_user
 from fairlead_cli.console import say, warn
-from fairlead_cli.findings import Finding, Severity, exit_code, findings_view, open_names
+from fairlead_cli.findings import Finding, Severity, checks_in, exit_code, findings_view, open_names
 from fairlead_cli.options import Format
 from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.printing import print_answer
-from fairlead_cli.slurm.checking import examine
+from fairlead_cli.slurm import checking, pod_hooks
 from fairlead_cli.slurm.flags import SlurmCheckFlags
 from fairlead_cli.slurm.survey import RestTarget, SlurmSurvey, effective_user, take
 from fairlead_contracts.messages.leave import Leave
@@ -54,6 +54,12 @@ async def look(
         ClusterError: it cannot be asked.
     """
     return weigh(await take(conf, user or effective_user(), rest, token))
+
+
+def examine(survey: SlurmSurvey) -> list[Finding]:
+    """The findings, the worst first; of a check that finds nothing, that it was fine."""
+    found = (one for check in checks_in(checking, pod_hooks) for one in check.run(survey))
+    return sorted(found, key=lambda one: list(Severity).index(one.severity))
 
 
 def weigh(survey: SlurmSurvey) -> SlurmReport:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info, warning
-from fairlead_cli.slurm.survey import SlurmSurvey
+from fairlead_cli.slurm.survey import SlurmSurvey, check
 from fairlead_slurm.cluster import BACKUP_CONTROLLER, SlurmSettings
 from fairlead_slurm.hooks.installing import (
     ALLOW_NONE,
@@ -27,7 +27,8 @@ def has_hooks(settings: SlurmSettings) -> bool:
     return settings.hooks.get("PrologSlurmctld", "").endswith(f"/{PROLOG_SLURMCTLD}")
 
 
-def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
+@check("hooks", fine=lambda survey: "set" if has_hooks(survey.settings) else "no job runs as a pod")
+def _pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
     """The findings on the hooks."""
     if has_hooks(survey.settings):
         hooks = survey.settings.hooks
@@ -35,10 +36,9 @@ def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
         yield from _times(hooks)
         for one in conf_dangers({key.lower(): value for key, value in hooks.items()}):
             told = info if one.key == "Prolog" else warning  # a site may need one, and it may never fail
-            yield told("hooks", f"slurm.conf/{one.key}", one.what, why=one.why, mend=one.mend)
+            yield told(f"slurm.conf/{one.key}", one.what, why=one.why, mend=one.mend)
         if NO_HOLD not in survey.settings.scheduler:
             yield warning(
-                "hooks",
                 "slurm.conf/SchedulerParameters",
                 f"SchedulerParameters does not say {NO_HOLD}.",
                 why="After a kill of slurmctld Slurm may hold a job that it starts anew, until an administrator releases it.",
@@ -52,7 +52,6 @@ def _backup(survey: SlurmSurvey) -> Iterator[Finding]:
     host = survey.settings.hooks.get(BACKUP_CONTROLLER, "")
     if host and not survey.over_tls:
         yield warning(
-            "hooks",
             "slurm.conf/SlurmctldHost",
             f"slurmctld has a backup, {host}, and the hooks ask at their own host's socket.",
             why="Where the backup takes over and the bridge of the first host leads on, every job goes back into the queue.",
@@ -66,20 +65,20 @@ def _tokens(survey: SlurmSurvey) -> Iterator[Finding]:
     name, _, server = survey.tokens.partition("@")
     if not survey.tokens_known:
         yield error(
-            "tokens",
             f"licence/{survey.tokens}",
             f"slurmctld has no licence {survey.tokens}.",
             why="The hooks have each job with GPUs ask for it, and Slurm refuses such a job at its submission.",
             mend=f"sacctmgr add resource name={name} server={server} servertype=fairlead type=license"
             f" count=0 cluster={survey.settings.cluster} percentallowed=100",
+            name="tokens",
         )
     if ALLOW_NONE not in survey.settings.scheduler:
         yield error(
-            "tokens",
             "slurm.conf/SchedulerParameters",
             f"SchedulerParameters does not say {ALLOW_NONE}.",
             why="Slurm refuses a job at its submission that asks for more tokens than there are just then.",
             mend=f"SchedulerParameters=...,{ALLOW_NONE}",
+            name="tokens",
         )
 
 
@@ -104,35 +103,35 @@ def _missing(found: dict[str, str]) -> Iterator[Finding]:
 
 def _lacking(found: dict[str, str], key: str, *, why: str, mend: str) -> Finding:
     what = f"{key} is {found.get(key) or 'not set'}."
-    return error("hooks", f"slurm.conf/{key}", what, why=why, mend=mend)
+    return error(f"slurm.conf/{key}", what, why=why, mend=mend)
 
 
 def _times(found: dict[str, str]) -> Iterator[Finding]:
     timeout, start = _seconds(found, "PrologEpilogTimeout"), _seconds(found, "BatchStartTimeout")
     if timeout is None:
         yield warning(
-            "hook-times",
             "slurm.conf/PrologEpilogTimeout",
             "PrologEpilogTimeout is not set.",
             why="A hook that hangs holds its job, and its node, for ever.",
             mend="PrologEpilogTimeout=300",
+            name="hook-times",
         )
     if start is not None and start <= (timeout or 0):
         yield warning(
-            "hook-times",
             "slurm.conf/BatchStartTimeout",
             f"BatchStartTimeout is {start} s.",
             why="Where a node registers meanwhile, Slurm gives a job up as lost whose hooks take longer than that.",
             mend=f"BatchStartTimeout={2 * (timeout or 300)}",
+            name="hook-times",
         )
     kill = _seconds(found, "KillWait")
     if kill is not None and kill <= _POD_STOP_SECONDS:
         yield warning(
-            "hook-times",
             "slurm.conf/KillWait",
             f"KillWait is {kill} s.",
             why="Slurm kills the process that prints a pod's output before the pod has had its time to end.",
             mend="KillWait=60",
+            name="hook-times",
         )
 
 

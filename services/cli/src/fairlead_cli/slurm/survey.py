@@ -3,12 +3,13 @@
 import os
 import pwd
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
 from fairlead_cli.errors import ClusterError
+from fairlead_cli.findings import Check, Look
 from fairlead_cli.slurm.clusters import controller
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import SlurmSettings
@@ -69,6 +70,13 @@ class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """Whether slurmctld has that licence."""
     rest: RestLook | None = None
     """The slurmrestd's answer; None where the bridge asks by Slurm's commands alone."""
+
+
+def check(
+    topic: str, *, fine: str | Callable[[SlurmSurvey], str]
+) -> Callable[[Look[SlurmSurvey]], Check[SlurmSurvey]]:
+    """Make a check of the function that looks, whose findings have the topic's name unless they state another."""
+    return lambda look: Check(topic=topic, names=(topic,), look=look, fine=fine)
 
 
 async def take(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from fairlead_cli.findings import Finding, Severity
+from fairlead_cli.findings import Check, Look
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
 from fairlead_contracts.frontend.observed import Taint, Toleration
@@ -150,32 +150,9 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
         return f"ClusterQueue/{queues[0].metadata.name}" if len(queues) == 1 else f"Cohort/{pool}"
 
 
-type LookFunction = Callable[[Survey], Iterable[Finding]]
-
-
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """A check of a survey."""
-
-    topic: str
-    names: tuple[str, ...]
-    """Names of all findings that it can have."""
-    look: LookFunction
-    fine: str
-    """Sentence that it says where it finds nothing."""
-    needs: tuple[str, ...] = ()
-    """Kinds, by plural, without which it cannot look."""
-
-    def run(self, survey: Survey) -> Iterator[Finding]:
-        """The findings, or that there are none; silent where what it needs could not be read."""
-        if any(kind in survey.unread for kind in self.needs):
-            return
-        found = list(self.look(survey))
-        yield from found or [
-            Finding(name=self.topic, severity=Severity.OK, subject=self.topic, what=self.fine)
-        ]
-
-
-def check(topic: str, *names: str, fine: str, needs: tuple[str, ...] = ()) -> Callable[[LookFunction], Check]:
+def check(
+    topic: str, *names: str, fine: str, needs: tuple[str, ...] = ()
+) -> Callable[[Look[Survey]], Check[Survey]]:
     """Make a check of the function that looks; see `Check`."""
     return lambda look: Check(topic=topic, names=names, look=look, fine=fine, needs=needs)
 

@@ -77,7 +77,6 @@ def _amounts(survey: Survey) -> Iterator[Finding]:
             except FieldError as error:
                 name = node.metadata.name
                 yield warning(
-                    "amount-unread",
                     f"Node/{name}",
                     f"what it has allocatable cannot be read: {error}",
                     why=f"there is quota of {resource}, and the node counts as if it had none: jobs may seem to fit nowhere",
@@ -107,7 +106,6 @@ def _quotas(survey: Survey) -> Iterator[Finding]:
 def _above(survey: Survey, flavor: ResourceFlavor, resource: str, quota: int, has: int) -> Finding:
     say = info if makers(flavor, survey.node_pools) else warning
     return say(
-        "quota-above-capacity",
         f"ResourceFlavor/{flavor.metadata.name}",
         f"{resource}: quota {format_quantity(resource, quota)}, and its nodes have "
         f"{format_quantity(resource, has)} allocatable",
@@ -177,7 +175,6 @@ def _twice(pool: Pool, resource: str, quota: int, elsewhere: int, has: int) -> F
         for name, amount in (("quota", quota), ("other", elsewhere), ("has", has))
     }
     return warning(
-        "hardware-given-twice",
         f"Pool/{pool.name}",
         f"{resource}: Kueue's quota gives {said['quota']}, the other clusters of the pool {said['other']}, "
         f"and the nodes have {said['has']}",
@@ -195,7 +192,6 @@ def _registers(survey: Survey) -> Iterator[Finding]:
         return
     first, why = refused[0]
     yield warning(
-        "cards-unread",
         f"Node/{first}",
         f"{counted(len(refused), 'node')} whose register of cards cannot be read: "
         f"{listed(name for name, _ in refused)}; {why}",

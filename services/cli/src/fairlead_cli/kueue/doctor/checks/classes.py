@@ -22,7 +22,6 @@ def _spacing(survey: Survey) -> Iterator[Finding]:
     spaced = _spaced(document.classes, _values(survey), width)
     for pair in narrow_bands(document.classes, _values(survey), width=width):
         yield error(
-            "narrow-band",
             f"WorkloadPriorityClass/{pair.upper}",
             f"{pair.upper} is {pair.upper_floor} and {pair.lower} is {pair.lower_floor}: room for "
             f"{max(pair.room, 0)} levels, {ROOM} are needed",
@@ -78,7 +77,6 @@ def _unlisted(kind: str, found: PriorityClass, everybodys: str, floor: int) -> F
     lowers = found.value > floor
     say = warning if lowers else info
     return say(
-        "class-unlisted",
         f"{kind}/{found.metadata.name}",
         f"it is {found.value}, and the policy has no such class",
         why=f"its jobs are of class {everybodys}"
@@ -102,7 +100,6 @@ def _granted(survey: Survey) -> Iterator[Finding]:
     ]
     if names:
         yield info(
-            "class-ungranted",
             f"WorkloadPriorityClass/{names[0]}",
             f"{listed(names)}: granted to nobody",
             why=f"a class is granted, not taken: jobs that name it are of class {survey.policy.classes[-1]}",

@@ -35,7 +35,6 @@ def _missing(survey: Survey) -> Iterator[Finding]:
     for name, users in sorted(flavors_in_use(survey).items()):
         if name not in known:
             yield warning(
-                "flavor-missing",
                 users[0],
                 f"it has quota of the flavor {name!r}, which is not there ({listed(users)})",
                 why="Kueue keeps such a queue inactive: nothing in it is admitted",
@@ -67,7 +66,6 @@ def _nodeless(flavor: ResourceFlavor, nodes: list[Node]) -> Finding:
     close = "; ".join(_close(key, nodes) for key in absent or labels)
     wanted = ", ".join(f"{key}={value}" for key, value in (absent or labels).items())
     return warning(
-        "flavor-without-nodes",
         f"ResourceFlavor/{flavor.metadata.name}",
         f"no node has {'' if absent else 'all of '}{wanted or 'its labels'} ({close or 'there are no nodes'})",
         why="Kueue admits jobs into its quota all the same; their pods then wait for a node for ever, and hold the quota",
@@ -124,7 +122,6 @@ def _repelled(flavor: ResourceFlavor, matching: list[Node], usable: list[Node]) 
     operator = f'"operator":"Equal","value":"{value}"' if value else '"operator":"Exists"'
     say = info if usable else warning
     return say(
-        "flavor-taint",
         f"ResourceFlavor/{flavor.metadata.name}",
         f"{len(matching) - len(usable)} of its {counted(len(matching), 'node')} {'has' if len(matching) == 1 else 'have'} "
         f"{listed(taints)}, which it does not tolerate",

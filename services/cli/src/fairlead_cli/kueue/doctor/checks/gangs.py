@@ -138,9 +138,9 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
             yield _across(workloads, across)
     if len(shapes) > MOST_SHAPES:
         yield info(
-            "gangs-passed-over",
             "Workload",
             f"{len(shapes) - MOST_SHAPES} of {len(shapes)} shapes of gangs were not tried",
+            name="gangs-passed-over",
         )
 
 
@@ -200,24 +200,24 @@ def _never(workloads: list[Workload], reasons: Sequence[UnschedulableReason], no
     left_out = len(reasons) - _MOST_REASONS
     more = f" {counted(left_out, 'more reason')}." if left_out > 0 else ""
     return warning(
-        "gang-fits-nowhere",
         subject,
         f"{pods}: {all_in_words(reasons[:_MOST_REASONS])}{more}",
         why=f"no node or set of nodes holds it even when nothing else runs. {then}",
         mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
         f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",
+        name="gang-fits-nowhere",
     )
 
 
 def _across(workloads: list[Workload], zones: tuple[str, ...]) -> Finding:
     subject, pods = _subject(workloads)
     return warning(
-        "gang-across-zones",
         subject,
         f"{pods}: no zone holds them all, only {listed(zones)} together",
         why="its pods talk across zones, slower and often at a price",
         mend=f"make it smaller than the largest zone, or grow a zone; to insist on one zone, {_BY_TOPOLOGY}:\n"
         f"metadata:\n  annotations: {{kueue.x-k8s.io/podset-required-topology: {ZONE}}}",
+        name="gang-across-zones",
     )
 
 
@@ -240,7 +240,6 @@ def _running(survey: Survey) -> Iterator[Finding]:
     for gang, count in sorted(gangs.items()):
         if len(count) > 1:
             yield info(
-                "gang-spread",
                 owners[gang],
                 f"its {sum(count.values())} pods run in {listed(f'{zone} ({n})' for zone, n in sorted(count.items()))}",
                 why="they talk across zones, slower and often at a price",

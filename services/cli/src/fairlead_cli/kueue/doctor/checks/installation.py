@@ -25,7 +25,6 @@ def absent(survey: Survey) -> Iterator[Finding]:
     """Find a cluster without Kueue, of which nothing else can be told."""
     if not survey.kueue.served:
         yield error(
-            "kueue-absent",
             f"Cluster/{survey.cluster}",
             f"{survey.server} does not serve {KUEUE}",
             why="there is no queue to steer",
@@ -38,7 +37,6 @@ def absent(survey: Survey) -> Iterator[Finding]:
 def _named(survey: Survey) -> Iterator[Finding]:
     if survey.told_of:
         yield warning(
-            "cluster-unknown",
             f"Cluster/{survey.cluster}",
             f"no Fairlead serves {survey.cluster}; there is {listed(survey.told_of)}",
             why="leave is by name: under a name that no watcher and admitter have, nothing is written",
@@ -67,36 +65,36 @@ def _version(survey: Survey) -> Iterator[Finding]:
     kueue = survey.kueue
     if CURRENT_API not in kueue.served:
         yield warning(
-            "kueue-old",
             f"Cluster/{survey.cluster}",
             f"Kueue serves {', '.join(kueue.served)} and not {CURRENT_API}",
             why="it is older than 0.15; Fairlead reads it, but is not tested on it",
             mend="upgrade Kueue to 0.19",
+            name="kueue-old",
         )
     release = kueue.release
     if release is None:
         yield info(
-            "kueue-version-unknown",
             "Deployment/kueue-system/kueue-controller-manager",
             _why_unknown(kueue),
             why="known faults of old releases cannot be ruled out",
+            name="kueue-version-unknown",
         )
         return
     if not OLDEST_TESTED <= release <= NEWEST_TESTED:
         yield info(
-            "kueue-untested",
             "Deployment/kueue-system/kueue-controller-manager",
             f"Kueue {release}; Fairlead is tested with {OLDEST_TESTED.major}.{OLDEST_TESTED.minor} to "
             f"{NEWEST_TESTED.major}.{NEWEST_TESTED.minor}",
             why="ordering and levers are known to differ between releases",
+            name="kueue-untested",
         )
     if (release.major, release.minor) == REVERTING and survey.probe.lever is not Lever.BOOST:
         yield error(
-            "kueue-reverts",
             "Deployment/kueue-system/kueue-controller-manager",
             f"Kueue {release} writes spec.priority back whenever it looks at a job with a Pod PriorityClass",
             why="each level would be overwritten and written again for as long as the job waits",
             mend="upgrade Kueue to 0.13 or later",
+            name="kueue-reverts",
         )
 
 
@@ -104,7 +102,6 @@ def _version(survey: Survey) -> Iterator[Finding]:
 def _configuration(survey: Survey) -> Iterator[Finding]:
     if survey.kueue.config_problem:
         yield warning(
-            "kueue-config-unread",
             "ConfigMap/kueue-system/kueue-manager-config",
             f"cannot be read: {survey.kueue.config_problem}",
             why="fair sharing, gates and Jobs without a queue name are judged as in a Kueue that has no configuration",
@@ -116,7 +113,6 @@ def _configuration(survey: Survey) -> Iterator[Finding]:
 def _batches(survey: Survey) -> Iterator[Finding]:
     if survey.kueue.tries_one_by_one:
         yield warning(
-            "parked-one-by-one",
             "Deployment/kueue-system/kueue-controller-manager",
             f"its feature gate {HASHING} is off",
             why="after each release it tries all jobs that wait, one by one, and what comes free meanwhile goes to whoever "
@@ -129,7 +125,6 @@ def _batches(survey: Survey) -> Iterator[Finding]:
 def _pods(survey: Survey) -> Iterator[Finding]:
     if survey.kueue.awaits_pods:
         yield warning(
-            "pods-awaited",
             "ConfigMap/kueue-system/kueue-manager-config",
             "waitForPodsReady.blockAdmission is on",
             why="while the pods of one job are not ready, or its admission check is open, Kueue starts no other in any queue: "
@@ -150,19 +145,19 @@ def _webhooks(survey: Survey) -> Iterator[Finding]:
     seen = [hook for found in survey.webhooks for hook in found.webhooks or ()]
     if not any(hook.sees(KUEUE, "workloads", "UPDATE") for hook in seen):
         yield warning(
-            "webhook-missing",
             f"Cluster/{survey.cluster}",
             "no webhook looks at changes of Workloads",
             why="nothing refuses an unparsable level, and the probe cannot tell which lever Kueue obeys",
             mend="install Kueue's webhooks (they are in its manifests), or name the lever: --lever boost|priority",
+            name="webhook-missing",
         )
     if not any(hook.sees("batch", "jobs", "CREATE") for hook in seen):
         yield warning(
-            "job-webhook-missing",
             f"Cluster/{survey.cluster}",
             "no webhook looks at new Jobs",
             why="a Job with a queue name is not suspended when it is created: its pods may start before Kueue sees it",
             mend="install Kueue's webhooks, or create every Job with spec.suspend: true",
+            name="job-webhook-missing",
         )
 
 
@@ -172,7 +167,6 @@ def _unread(survey: Survey) -> Iterator[Finding]:
     if refused:
         first = next(iter(refused))
         yield warning(
-            "cannot-read",
             first,
             f"{survey.user or 'our user'} may not list {listed(refused, most=len(refused))}; of {first}: {refused[first]}",
             why="the doctor did not check them, and something may be wrong with them",

@@ -78,7 +78,6 @@ def _queueless(survey: Survey) -> Iterator[Finding]:
         first = several[0].metadata.name
         field = {"Job": "spec.suspend: true, ", "PyTorchJob": "spec.runPolicy.suspend: true, "}.get(kind, "")
         yield warning(
-            "job-without-queue",
             f"{kind}/{namespace}/{first}",
             f"{counted(len(several), kind)} without a queue name in {namespace}: {_names(several)}",
             why="they wait for ever: Kueue was told to hold such jobs back"
@@ -108,7 +107,6 @@ def _misdirected(survey: Survey) -> Iterator[Finding]:
         first = several[0].metadata
         there = sorted(name for scope, name in entries if scope == namespace)
         yield warning(
-            "job-queue-missing",
             f"{kind}/{namespace}/{first.name}",
             f"{counted(len(several), kind)} of a LocalQueue that is not in {namespace}: {_names(several)}",
             why=f"they wait for ever: {first.name} names {queue_label(first)!r}, and there is {listed(there) or 'none'}",
@@ -141,7 +139,6 @@ def _unsuspended(survey: Survey) -> Iterator[Finding]:
         plural = kind.lower()
         spec = '{"suspend":true}' if kind == "Job" else '{"runPolicy":{"suspend":true}}'
         yield warning(
-            "job-not-suspended",
             f"{kind}/{namespace}/{first}",
             f"{counted(len(several), kind)} not suspended in {namespace}, with no admitted Workload: {_names(several)}",
             why="their pods may run before they are admitted: a gang then starts in part, and before its turn",
@@ -168,7 +165,6 @@ def _oversized(survey: Survey) -> Iterator[Finding]:
         asked = (f"{workload.metadata.name} ({resources})" for workload, resources in several)
         never = "Kueue never admits such a one" + ("" if counts else f", unless {UNCOUNTED}")
         yield warning(
-            "job-too-many-resources",
             owner_of(first),
             f"{counted(len(several), 'Workload')} of more than {MOST_COVERED} resources in {namespace}: {listed(asked)}",
             why=f"{never}: a ClusterQueue cannot have quota of so many. Fairlead holds it, and does not state what it asks for",

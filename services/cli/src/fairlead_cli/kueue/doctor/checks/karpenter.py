@@ -46,7 +46,6 @@ def _unmakable(survey: Survey, flavor: ResourceFlavor) -> Finding:
     standing = len(usable_nodes(flavor, survey.nodes))
     say = info if standing else warning
     return say(
-        "nodepool-cannot-make",
         f"ResourceFlavor/{flavor.metadata.name}",
         f"no NodePool can make a node with {labels} ({reasons})",
         why=f"only the {standing} nodes that stand now can run its jobs"
@@ -83,7 +82,6 @@ def _taints(survey: Survey) -> Iterator[Finding]:
         if flavor.metadata.name in users and able and len(closed) == len(able):
             pool, taints = closed[0]
             yield warning(
-                "nodepool-taint",
                 f"NodePool/{pool.metadata.name}",
                 f"its nodes have {listed(map(str, taints))}, which flavor {flavor.metadata.name} does not tolerate",
                 why="Karpenter makes no node for pods that do not tolerate its taints",
@@ -113,7 +111,6 @@ def _limits(survey: Survey) -> Iterator[Finding]:
         if able and most is not None and quota > most:
             limits = json.dumps({"spec": {"limits": {resource: format_quantity(resource, quota)}}})
             yield warning(
-                "nodepool-limit",
                 f"NodePool/{able[0].metadata.name}",
                 f"{resource}: limits {format_quantity(resource, most)}, and flavor {name} has quota "
                 f"{format_quantity(resource, quota)}",

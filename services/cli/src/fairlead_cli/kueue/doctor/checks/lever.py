@@ -32,37 +32,37 @@ def _lever(survey: Survey) -> Iterator[Finding]:
     stated, found = survey.stated_lever, survey.probe.lever
     if survey.outage:
         yield error(
-            "webhook-unreachable",
             subject,
             f"Kueue's webhook does not answer: {survey.outage}",
             why="while it is away no Workload can be changed, and no level be written",
             mend="kubectl -n kueue-system get pods,endpointslices; kubectl -n kueue-system logs "
             "deploy/kueue-controller-manager",
+            name="webhook-unreachable",
         )
     elif stated is None and found is Lever.UNKNOWN:
         yield error(
-            "lever-unknown",
             subject,
             f"whether Kueue obeys boosts cannot be told: {survey.probe.evidence}",
             why="a boost that Kueue does not read changes nothing, and one that it does not check may be refused later",
             mend=(f"{binding(survey.user)}\n# or say it yourself:\n" if survey.probe.forbidden else "")
             + "fairlead doctor --lever boost      # if the gate PriorityBoost is on (Kueue 0.17 or later)\n"
             "fairlead doctor --lever priority   # otherwise; every Kueue obeys it",
+            name="lever-unknown",
         )
     elif stated is Lever.BOOST and found is Lever.PRIORITY:
         yield error(
-            "lever-refused",
             subject,
             f"boosts were asked for, but Kueue does not read them: {survey.probe.evidence}",
             why="levels would be written and change nothing",
             mend=f"fairlead doctor --lever priority, or turn the gate on:\n{_GATE}",
+            name="lever-refused",
         )
     elif Lever.PRIORITY in (stated, found) and stated is not Lever.BOOST:
         yield info(
-            "lever-priority",
             subject,
             f"levels go into spec.priority: {survey.probe.evidence if stated is None else 'as was stated'}",
             why="users see a changed priority, and Kueue writes it back when a WorkloadPriorityClass changes or it "
             "restarts; Fairlead repairs that, at a write a job",
             mend=f"with Kueue 0.17 or later the boost is the better lever:\n{_GATE}",
+            name="lever-priority",
         )

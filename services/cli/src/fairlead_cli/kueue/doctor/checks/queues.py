@@ -78,14 +78,12 @@ def _preempting(survey: Survey, pool: str, queue: ClusterQueue, found: dict[str,
     if survey.policy.preemption != "never":
         word = survey.policy.preemption
         return info(
-            "preempting-queue",
             _subject(queue),
             what,
             why=f"levels can preempt here; the policy says `{word}`",
         )
     safe = ",".join(_SAFE_VALUES[name] for name in found if name in _SAFE_VALUES)
     return warning(
-        "preempting-queue",
         _subject(queue),
         what,
         why=f"Kueue queues and preempts by one number: a level could stop a running job. So nothing is written in "
@@ -108,23 +106,23 @@ def _sharing(survey: Survey) -> Iterator[Finding]:
         scope = queue.spec.admission_scope
         if scope is not None and scope.admission_mode == AFS:
             yield warning(
-                "admission-fair-sharing",
                 _subject(queue),
                 f"admissionMode: {AFS}",
                 why="the use of LocalQueues goes before priority: levels only order the jobs of one LocalQueue",
                 mend=_patch(queue, '{"admissionScope":null}'),
+                name="admission-fair-sharing",
             )
     shared = [queue for queue in survey.cluster_queues if queue.status.fair_sharing is not None]
     if survey.kueue.fair_sharing or shared:
         names = listed(queue.metadata.name for queue in shared)
         yield warning(
-            "fair-sharing",
             "ConfigMap/kueue-system/kueue-manager-config",
             "fairSharing is on" + (f" (queues {names} state a share)" if shared else ""),
             why="between ClusterQueues Kueue's own share goes before priority: levels are a tie-break there, exact "
             "only within one ClusterQueue",
             mend="take `fairSharing:` out of the configuration and restart Kueue, or give all tenants LocalQueues of "
             "one ClusterQueue",
+            name="fair-sharing",
         )
 
 
@@ -145,12 +143,12 @@ def _nested(survey: Survey) -> Iterator[Finding]:
         nested = sorted({queue.spec.parent for queue in queues} - {pool, ""})
         if len(queues) > 1 and nested:
             yield info(
-                "nested-cohorts",
                 f"Cohort/{pool}",
                 f"its {len(queues)} ClusterQueues stand in nested cohorts: {listed(nested)}",
                 why="each cohort has a turn of its own, whatever the levels: the order is exact within a queue, and a "
                 "tie-break between them",
                 mend=f"let the ClusterQueues name {pool} itself, or give the tenants LocalQueues of one ClusterQueue",
+                name="nested-cohorts",
             )
 
 
@@ -163,13 +161,13 @@ def _own_quota(survey: Survey) -> Iterator[Finding]:
         ]
         if len(queues) > 1 and owners:
             yield info(
-                "own-quota",
                 f"Cohort/{pool}",
                 f"of its {len(queues)} ClusterQueues these have quota of their own: {listed(owners)}",
                 why="a queue that does not borrow goes before one that does, whatever the levels: the order is exact "
                 "within a queue, and a tie-break between them",
                 mend="put the quota on the Cohort and 0 into its ClusterQueues, or give the tenants LocalQueues of "
                 "one ClusterQueue",
+                name="own-quota",
             )
 
 
@@ -184,7 +182,6 @@ def _strategy(survey: Survey) -> Iterator[Finding]:
     for queue in survey.cluster_queues:
         if queue.spec.queueing_strategy == KUEUE_BLOCKING and queue.metadata.name not in reserved:
             yield warning(
-                "strict-fifo",
                 _subject(queue),
                 f"queueingStrategy: {KUEUE_BLOCKING}",
                 why="a job that does not fit holds up all behind it, and also what others could borrow",
@@ -204,20 +201,20 @@ def _activity(survey: Survey) -> Iterator[Finding]:
     for queue in survey.cluster_queues:
         if queue.spec.stopped:
             yield info(
-                "queue-stopped",
                 _subject(queue),
                 f"stopPolicy: {queue.spec.stop_policy}",
                 why="it admits nothing, so its jobs have no position in the order",
                 mend=_patch(queue, '{"stopPolicy":"None"}'),
+                name="queue-stopped",
             )
         elif not queue.active:
             yield warning(
-                "queue-inactive",
                 _subject(queue),
                 queue.why_inactive
                 or "Kueue does not say why: it did not look at it yet, or a Cohort is above itself",
                 why="it admits nothing, so its jobs have no position in the order",
                 mend=f"kubectl describe clusterqueue {queue.metadata.name}",
+                name="queue-inactive",
             )
 
 
@@ -246,7 +243,6 @@ def _gang_fit(survey: Survey) -> Iterator[Finding]:
         named = ours & _checks_of(queue)
         if silent := sorted(named if survey.checker_leads is False else named - claimed):
             yield warning(
-                "gang-fit-unanswered",
                 _subject(queue),
                 f"it names the check {listed(silent)}, and no checker answers for {survey.cluster}",
                 why="a job that Kueue lets in holds its quota, and starts nothing while the check is `Pending`",
@@ -268,7 +264,6 @@ def _multikueue(survey: Survey) -> Iterator[Finding]:
     for queue in survey.cluster_queues:
         if found := sorted(checks & _checks_of(queue)):
             yield error(
-                "multikueue",
                 _subject(queue),
                 f"admission check {listed(found)} sends its Workloads to other clusters (MultiKueue)",
                 why="Kueue copies a Workload anew while its boost differs between the clusters: levels would cause "

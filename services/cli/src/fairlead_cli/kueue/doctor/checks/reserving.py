@@ -33,7 +33,6 @@ def _unreservable(survey: Survey) -> Iterator[Finding]:
     for pool, queues in reserved_pools(survey).items():
         for what, mend in _against(queues):
             yield warning(
-                "not-reservable",
                 survey.pool_subject(pool),
                 what,
                 why="the policy wants starts promised here (`mode: reserve`), and none can be kept: the pool is "
@@ -72,7 +71,6 @@ def _let_go(survey: Survey) -> Iterator[Finding]:
         noted = queue.metadata.annotation(WATCHDOG)
         if noted is not None:
             yield info(
-                "watchdog-acted",
                 f"ClusterQueue/{queue.metadata.name}",
                 f"{queue.spec.queueing_strategy}; {noted}",
                 why="the watchdog found no admitter that leads, and lets small jobs pass until one does",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead_cli.client.phrases import listed
-from fairlead_cli.findings import Finding, Severity, error, info, warning
+from fairlead_cli.findings import Finding, error, fine, info, warning
 from fairlead_cli.kueue.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
 from fairlead_cli.kueue.doctor.survey import Right, Survey, check
 
@@ -11,7 +11,7 @@ from fairlead_cli.kueue.doctor.survey import Right, Survey, check
 def _fine_for_you(topic: str, what: str) -> Finding:
     """The word on rights that are the user's own: whoever runs the doctor may be an administrator."""
     told = f"{what}; whether the services' accounts may: `fairlead doctor --service-accounts NAMESPACE`"
-    return Finding(name=topic, severity=Severity.OK, subject=topic, what=told)
+    return fine(topic, told)
 
 
 @check("rights", "rights-missing", fine="watcher and admitter may do all that they have to")
@@ -24,7 +24,6 @@ def _rights(survey: Survey) -> Iterator[Finding]:
         yield _fine_for_you("rights", "you may do all that watcher and admitter have to")
     for (service, account), rights in sorted(missing.items()):
         yield error(
-            "rights-missing",
             account,
             _not_allowed(survey, service, rights, most=8),
             why="the watcher would know nothing of them"
@@ -50,7 +49,6 @@ def _submitters(survey: Survey) -> Iterator[Finding]:
             )
         return
     yield info(
-        "submit-rights-missing",
         shut[0].account,
         f"{'you' if shut[0].account == survey.user else 'the admitter'} may not act as service account {SUBMITTER} "
         f"of {listed(right.namespace for right in shut)}",
@@ -72,7 +70,6 @@ def _checker(survey: Survey) -> Iterator[Finding]:
     if not missing:
         return
     yield warning(
-        "checker-rights-missing",
         missing[0].account,
         _not_allowed(survey, CHECKER, missing, most=len(missing)),
         why=f"jobs of queues that name {listed(survey.gang_checks)} would get quota and no answer: they wait with it until "

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from fairlead_cli.client.phrases import counted, listed
-from fairlead_cli.findings import Finding, Severity, info, warning
+from fairlead_cli.findings import Finding, fine, info, warning
 from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
 from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_contracts.policyfile.document import Match, Tenant
@@ -65,7 +65,6 @@ def _strangers(survey: Survey) -> Iterator[Finding]:
     weight = survey.policy.unlisted_weight
     say = info if weight else warning
     yield say(
-        "queue-without-tenant",
         f"LocalQueue/{strangers[0]}",
         f"{counted(len(strangers), 'LocalQueue')} of no tenant of the policy: {listed(strangers)}",
         why=f"each namespace counts as a tenant of weight {weight:g}"
@@ -93,7 +92,6 @@ def _absent(survey: Survey) -> Iterator[Finding]:
         ):
             namespace = (tenant.match.scopes or [tenant.name])[0] if tenant.match else tenant.name
             yield warning(
-                "tenant-without-queue",
                 f"Tenant/{tenant.name}",
                 "no LocalQueue of this cluster is this tenant's",
                 why="none of its jobs can enter a queue here; a name in the policy may be misspelt",
@@ -121,7 +119,6 @@ def _dangling(survey: Survey) -> Iterator[Finding]:
         if queue.spec.cluster_queue not in known:
             name, namespace = queue.metadata.name, queue.metadata.namespace
             yield warning(
-                "local-queue-dangling",
                 f"LocalQueue/{namespace}/{name}",
                 f"it names ClusterQueue {queue.spec.cluster_queue!r}, which is not there",
                 why="its jobs wait for ever",
@@ -141,7 +138,6 @@ def _without_local_queue(survey: Survey) -> Iterator[Finding]:
         name = queue.metadata.name
         if name not in reached:
             yield warning(
-                "queue-without-local-queue",
                 f"ClusterQueue/{name}",
                 "no LocalQueue leads to it",
                 why="no job can enter it: only queues that borrow use its quota",
@@ -166,7 +162,6 @@ def _shut_out(survey: Survey) -> Iterator[Finding]:
         selector = queue.spec.namespace_selector
         if selector is None or not selector.matches(namespaces[namespace]):
             yield warning(
-                "namespace-not-selected",
                 f"LocalQueue/{namespace}/{name}",
                 f"ClusterQueue {queue.metadata.name} takes no Workloads of namespace {namespace}: "
                 + ("it has no namespaceSelector" if selector is None else "its namespaceSelector says so"),
@@ -196,7 +191,6 @@ def _members(survey: Survey) -> Iterator[Finding]:
                 meant = get_close_matches(name, there, 1) or there or ["POOL"]
                 known = f"its pools are {listed(there)}" if there else "it has no ClusterQueue"
                 yield warning(
-                    "member-without-pool",
                     f"Pool/{pool.name}",
                     f"its member {cluster}/{name} is not there: this cluster has no Cohort or lone ClusterQueue {name}; {known}",
                     why="a member that is not there adds nothing; a name in the policy may be misspelt",
@@ -217,10 +211,9 @@ def _aging(survey: Survey) -> Iterator[Finding]:
         named = rulebook.pool_of(survey.cluster, pool)
         worth, *small = worth_in_words(survey.policy, named, pool_quota(survey, pool)) or [""]
         if worth:
-            yield Finding(name="aging", severity=Severity.OK, subject="aging", what=worth)
+            yield fine("aging", worth)
         for what in small:
             yield info(
-                "small-parts",
                 survey.pool_subject(pool),
                 what,
                 why=aging_in_words(survey.policy),

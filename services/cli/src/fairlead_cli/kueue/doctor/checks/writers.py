@@ -43,7 +43,6 @@ def _others(survey: Survey, path: tuple[str, ...], field: str) -> Iterator[Findi
     for name, count in sorted(found.items()):
         metadata = example[name].metadata
         yield error(
-            "other-writer",
             f"Workload/{metadata.namespace}/{metadata.name}",
             f"{field} of {counted(count, 'Workload')} was written by {name!r}",
             why="if it goes on writing, the two undo each other's work; Fairlead would see a fight and stop",
@@ -61,7 +60,6 @@ def _booster(survey: Survey) -> Iterator[Finding]:
         metadata = deployment.metadata
         if _BOOSTER in metadata.name or any(_BOOSTER in image for image in images):
             yield error(
-                "priority-booster",
                 f"Deployment/{metadata.namespace}/{metadata.name}",
                 f"kueue-priority-booster runs here ({listed(images)})",
                 why="it overwrites or clears every boost that is not its own",
