@@ -13,7 +13,6 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm_bridge.errors import SubmissionStoreError
-from fairlead_slurm_bridge.pods.runs import EndedProgram, HeldNode
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -42,6 +41,7 @@ _KEPT_RUN_SECONDS = 86_400.0
 affair."""
 _KEPT_HELD_NODE_SECONDS = 60 * 86_400.0
 """Seconds for which a held node is kept: a process may be on its node for as long as its job may run."""
+_NEVER = -1
 _DIGEST_SHOWN = 16
 """Characters of a digest that are compared: a job's comment has no more."""
 
@@ -59,6 +59,31 @@ class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     def is_of(self, digest: str) -> bool:
         """Whether a submission of this digest is the same."""
         return self.digest[:_DIGEST_SHOWN] == digest[:_DIGEST_SHOWN]
+
+
+class EndedProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that has run to its end."""
+
+    job: int
+    restarts: int
+    """Restart count of the attempt that the program belongs to."""
+    submitted: Micros
+    identity: str
+    """Digest of what the pod was made from."""
+    code: int
+    replayed: int = _NEVER
+    """Restart count of the attempt whose process is told the code without a pod."""
+
+
+class HeldNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose slurmd may hold a job."""
+
+    job: int
+    node: str
+    restarts: int
+    """Restart count of the last attempt that was let start there."""
+    reported_in: bool = False
+    """Whether the process of that attempt reported in."""
 
 
 class SubmissionStore:
@@ -115,8 +140,7 @@ class SubmissionStore:
     def asked(self, scope: str, submission: str) -> SubmittedJob | None:
         """The job of this submission; None where none was asked for."""
         query = "SELECT digest, job, queue, at FROM asked WHERE scope = ? AND id = ?"
-        found = self._rows(query, (scope, submission))
-        return next((SubmittedJob(digest=one[0], job=one[1], queue=one[2], at=one[3]) for one in found), None)
+        return next(iter(self._structs(SubmittedJob, query, (scope, submission))), None)
 
     def note_asked(self, scope: str, submission: str, asked: SubmittedJob) -> None:
         """Note a job that is asked for, or was made."""
@@ -130,14 +154,11 @@ class SubmissionStore:
 
     def runs(self) -> list[EndedProgram]:
         """Programs of jobs that have ended, the oldest first."""
-        rows = self._rows("SELECT job, restarts, submitted, identity, code, replayed FROM runs ORDER BY at")
-        return [
-            msgspec.convert(dict(zip(EndedProgram.__struct_fields__, row, strict=True)), EndedProgram)
-            for row in rows
-        ]
+        query = "SELECT job, restarts, submitted, identity, code, replayed FROM runs ORDER BY at"
+        return self._structs(EndedProgram, query)
 
     def keep_run(self, run: EndedProgram, at: float) -> None:
-        """Keep a program that ended at that wall second; those of the day before go."""
+        """Keep a program that ended at that wall second in place of its job's last one; those of the day before go."""
         values = (*msgspec.structs.astuple(run), at)
         self._write("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
         self._write("DELETE FROM runs WHERE at < ?", (at - _KEPT_RUN_SECONDS,))
@@ -148,11 +169,7 @@ class SubmissionStore:
 
     def held_nodes(self) -> list[HeldNode]:
         """Nodes that may hold a job, the oldest first."""
-        rows = self._rows("SELECT job, node, restarts, came FROM stands ORDER BY at")
-        return [
-            HeldNode(job=job, node=node, restarts=count, reported_in=bool(came))
-            for job, node, count, came in rows
-        ]
+        return self._structs(HeldNode, "SELECT job, node, restarts, came FROM stands ORDER BY at")
 
     def keep_held_node(self, held: HeldNode, at: float) -> None:
         """Keep a held node from that wall second on; those that are older than any job may run go."""
@@ -173,6 +190,13 @@ class SubmissionStore:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+    def _structs[T: msgspec.Struct](
+        self, kind: type[T], query: str, values: Sequence[object] = ()
+    ) -> list[T]:
+        """The rows of a query as structs whose fields have the order of its columns. SQLite has numbers for truth."""
+        named = (dict(zip(kind.__struct_fields__, row, strict=True)) for row in self._rows(query, values))
+        return [msgspec.convert(one, kind, strict=False) for one in named]
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, of whatever kinds the schema says."""

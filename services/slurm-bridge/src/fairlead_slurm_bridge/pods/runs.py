@@ -11,66 +11,18 @@ job's epilog then, holds the job until that is done, and meanwhile calls any oth
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.state_timer import RESTART_SECONDS
+from fairlead_slurm_bridge.store import EndedProgram, HeldNode, SubmissionStore
 
 NEXT = 2**62
 """Submit time in place of that of an attempt that is still to come: whichever begins next."""
 LONG_AGO = 0
 """Submit time in place of that of an attempt that slurmctld is not asked about."""
-_NEVER = -1
-
-
-class EndedProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that has run to its end."""
-
-    job: int
-    restarts: int
-    """Restart count of the attempt that the program belongs to."""
-    submitted: Micros
-    identity: str
-    """Digest of what the pod was made from."""
-    code: int
-    replayed: int = _NEVER
-    """Restart count of the attempt whose process is told the code without a pod."""
-
-
-class HeldNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node whose slurmd may hold a job."""
-
-    job: int
-    node: str
-    restarts: int
-    """Restart count of the last attempt that was let start there."""
-    reported_in: bool = False
-    """Whether the process of that attempt reported in."""
-
-
-class RunStore(Protocol):
-    """A store that keeps runs over restarts of the bridge."""
-
-    def runs(self) -> list[EndedProgram]:
-        """All ended programs, the oldest first."""
-
-    def held_nodes(self) -> list[HeldNode]:
-        """All held nodes, the oldest first."""
-
-    def keep_run(self, run: EndedProgram, at: float) -> None:
-        """Keep a run in place of the job's last one; drop those that are long past."""
-
-    def forget_run(self, job: int) -> None:
-        """Forget the last run of a job, which runs anew."""
-
-    def keep_held_node(self, held: HeldNode, at: float) -> None:
-        """Keep a held node in place of the job's last entry for it; drop entries that are long past."""
-
-    def forget_held_node(self, job: int, node: str) -> None:
-        """Forget a held node: its slurmd was told the end of the job."""
 
 
 class Runs:
@@ -81,7 +33,7 @@ class Runs:
         clock: wall seconds.
     """
 
-    def __init__(self, store: RunStore, clock: Callable[[], float]) -> None:
+    def __init__(self, store: SubmissionStore, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         self._runs = {run.job: run for run in store.runs()}
