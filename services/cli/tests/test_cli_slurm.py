@@ -17,9 +17,9 @@ from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
 from fairlead_cli.local.examining import examined_slurm
 from fairlead_cli.slurm.clusters import SlurmTarget, target
-from fairlead_cli.slurm.examining import check, examine, look, weigh
+from fairlead_cli.slurm.examining import check, examine, weigh
 from fairlead_cli.slurm.flags import SlurmCheckFlags
-from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
+from fairlead_cli.slurm.survey import RestLook, SlurmSurvey, take
 from fairlead_slurm.cluster import SlurmSettings
 from fairlead_testkit.fleets.slurm_fleet import slurm_order
 from fairlead_testkit.inputs.slurm_builders import some_settings
@@ -154,7 +154,7 @@ async def test_who_cannot_look_says_so(tmp_path: Path) -> None:
     conf = tmp_path / "slurm.conf"
     conf.write_text("nonsense\n")
     with pytest.raises(ClusterError):
-        await look(conf, "root")
+        await take(conf, "root")
 
 
 GOOD = "#!/bin/sh\n#SBATCH --partition=gpu --account=vision --gres=gpu:h100:8 --cpus-per-task=16\n#SBATCH --time=1-2 --mem=64000\nsleep 1\n"

@@ -40,13 +40,13 @@ def provision(
         dry_run: Say what is missing and what differs, and change nothing; exit 1 where something does.
         output: Words; json, yaml: see docs/output.md; name: what was made or changed, a sentence each.
     """
-    from fairlead_cli.nats.provisioning import Limits, provisioned
+    from fairlead_cli.nats.provisioning import provisioned
 
-    limits = Limits.read(max_bytes or (), max_age or ())
     return provisioned(
         reach.nats,
         [cluster, *clusters],
-        limits=limits,
+        max_bytes=max_bytes or (),
+        max_age=max_age or (),
         replicas=replicas,
         dry_run=dry_run,
         form=output,

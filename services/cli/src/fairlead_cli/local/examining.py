@@ -73,9 +73,10 @@ async def _look_at_slurm(target: SlurmTarget, bus: Bus, *, dry_run: bool) -> Non
         ClusterError: it cannot be asked.
     """
     from fairlead_cli.client import leave
-    from fairlead_cli.slurm.examining import give_leave, look, view
+    from fairlead_cli.slurm.examining import give_leave, view, weigh
+    from fairlead_cli.slurm.survey import take
 
-    found = await look(target.conf)
+    found = weigh(await take(target.conf))
     output(stderr=True).print(view(found, quiet=True), crop=False)
     if not found.passed:
         warn(f"{target.cluster}: read-only, nothing is written to it (`fairlead slurm check` says why)")

@@ -1,10 +1,7 @@
 """`fairlead nats provision`: NATS made as the services expect it, one change after the other."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Self
-
-import msgspec
+from collections.abc import Iterable, Iterator, Sequence
 
 from fairlead_bus import JetStreamRefusedError
 from fairlead_bus.server.provision import find_changes, make
@@ -22,49 +19,32 @@ _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds that an operator sets to the streams."""
-
-    max_bytes: Mapping[str, int] = {}
-    max_age_seconds: Mapping[str, float] = {}
-
-    @classmethod
-    def read(cls, max_bytes: Iterable[str], max_age: Iterable[str]) -> Self:
-        """The limits as given on the command line, each as NAME=LIMIT.
-
-        Raises:
-            InputError: one is not of that form.
-        """
-        try:
-            return cls(
-                max_bytes={
-                    name: NO_LIMIT
-                    if text == "none"
-                    else parse_quantity("memory", text, field=f"--max-bytes {name}")
-                    for name, text in _pairs("--max-bytes", max_bytes)
-                },
-                max_age_seconds={name: _age(name, text) for name, text in _pairs("--max-age", max_age)},
-            )
-        except FieldError as error:
-            raise InputError(str(error)) from error
-
-
 async def provisioned(
     nats: str | None,
     clusters: Sequence[str],
     *,
-    limits: Limits,
+    max_bytes: Iterable[str],
+    max_age: Iterable[str],
     replicas: int | None,
     dry_run: bool,
     form: Format = "table",
 ) -> int:
     """Make what is missing, change what differs, and say so, a line each; the exit code.
 
+    Args:
+        nats: address of NATS; None for that of the running instance.
+        clusters: names of the clusters.
+        max_bytes: bounds of streams and buckets, each as NAME=LIMIT; so is `max_age`.
+        max_age: how long streams keep their messages.
+        replicas: copies of each stream and bucket.
+        dry_run: whether to change nothing.
+        form: form of the output.
+
     Raises:
-        InputError: a cluster cannot be called so, or a limit cannot be set.
+        InputError: a cluster cannot be called so, or a limit cannot be read or set.
         NotRunningError: nobody is there.
     """
-    wanted = _wanted(clusters, limits)
+    wanted = _wanted(clusters, max_bytes, max_age)
     told: list[str] = []
     refused: list[str] = []
     async with connected(nats) as bus:
@@ -89,10 +69,12 @@ async def provisioned(
     return UNDONE if refused or (dry_run and changes) else DONE
 
 
-def _wanted(clusters: Sequence[str], limits: Limits) -> Topology:
+def _wanted(clusters: Sequence[str], max_bytes: Iterable[str], max_age: Iterable[str]) -> Topology:
     try:
         return limited(
-            topology(list(clusters)), max_bytes=limits.max_bytes, max_age_seconds=limits.max_age_seconds
+            topology(list(clusters)),
+            max_bytes={name: _bytes(name, text) for name, text in _pairs("--max-bytes", max_bytes)},
+            max_age_seconds={name: _age(name, text) for name, text in _pairs("--max-age", max_age)},
         )
     except FieldError as error:
         raise InputError(str(error)) from error
@@ -104,6 +86,10 @@ def _pairs(flag: str, given: Iterable[str]) -> Iterator[tuple[str, str]]:
         if not name or not equals:
             raise InputError(f"{flag}: must be NAME=LIMIT (found {text!r})")
         yield name, limit
+
+
+def _bytes(name: str, text: str) -> int:
+    return NO_LIMIT if text == "none" else parse_quantity("memory", text, field=f"--max-bytes {name}")
 
 
 def _age(name: str, text: str) -> float:

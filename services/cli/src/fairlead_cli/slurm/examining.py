@@ -4,7 +4,6 @@ Leave is asked for by naming the cluster, where its services were started one by
 """
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -21,7 +20,7 @@ from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.printing import print_answer
 from fairlead_cli.slurm import checking, pod_hooks
 from fairlead_cli.slurm.flags import SlurmCheckFlags
-from fairlead_cli.slurm.survey import RestTarget, SlurmSurvey, effective_user, take
+from fairlead_cli.slurm.survey import SlurmSurvey, take
 from fairlead_contracts.messages.leave import Leave
 
 
@@ -37,23 +36,6 @@ class SlurmReport(msgspec.Struct, frozen=True, kw_only=True):
     """Whether levels may be written: no finding is an error."""
     exit_code: int
     findings: list[Finding]
-
-
-async def look(
-    conf: Path | None, user: str | None = None, rest: RestTarget | None = None, token: Path | None = None
-) -> SlurmReport:
-    """Look at a slurmctld, and at its slurmrestd where one is named, and weigh what is found.
-
-    Args:
-        conf: slurm.conf; where Slurm's commands look, if None.
-        user: who shall write levels; whoever runs this, if None.
-        rest: a slurmrestd that is looked at, too.
-        token: a file with a token by which slurmctld knows us; by default munge says who asks.
-
-    Raises:
-        ClusterError: it cannot be asked.
-    """
-    return weigh(await take(conf, user or effective_user(), rest, token))
 
 
 def examine(survey: SlurmSurvey) -> list[Finding]:
@@ -83,8 +65,8 @@ async def check(flags: SlurmCheckFlags, nats: str | None, form: Format) -> int:
         ClusterError: slurmctld cannot be asked.
         NotRunningError: nobody is there on NATS.
     """
-    rest = None if flags.slurmrestd is None else RestTarget(address=flags.slurmrestd, token=flags.slurm_token)
-    found = await look(flags.slurm_conf, flags.user, rest, flags.slurm_token)
+    survey = await take(flags.slurm_conf, flags.user, rest=flags.slurmrestd, token=flags.slurm_token)
+    found = weigh(survey)
     print_answer(found, form, view=lambda _screen: view(found), names=open_names(found.findings))
     if flags.cluster is not None and not found.passed:
         warn(f"{flags.cluster}: no leave was given. Mend what is said above")

@@ -25,14 +25,6 @@ _SECONDS = 15.0
 _HELD_BY_ADMIN = "JobHeldAdmin"
 
 
-class RestTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """A slurmrestd that the bridge is to ask."""
-
-    address: str
-    token: Path | None
-    """A file with a token; None where its socket knows who asks."""
-
-
 class RestLook(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a slurmrestd to a look."""
 
@@ -80,20 +72,20 @@ def check(
 
 
 async def take(
-    conf: Path | None, user: str, rest: RestTarget | None = None, token: Path | None = None
+    conf: Path | None, user: str | None = None, *, rest: str | None = None, token: Path | None = None
 ) -> SlurmSurvey:
     """Look, by Slurm's own commands.
 
     Args:
         conf: slurm.conf; where Slurm's commands look, if None.
-        user: who shall write levels.
-        rest: a slurmrestd that is looked at, too.
-        token: a file with a token by which slurmctld knows us; by default munge says who asks.
+        user: who shall write levels; whoever runs this, if None.
+        rest: address of a slurmrestd that is looked at, too.
+        token: a file with a token by which both know us; by default munge says who asks, and the socket of slurmrestd.
 
     Raises:
         ClusterError: slurmctld cannot be asked.
     """
-    asked = controller(conf, seconds=_SECONDS, token=token)
+    asked, user = controller(conf, seconds=_SECONDS, token=token), user or effective_user()
     try:
         settings = await asked.settings()
         jobs = (await asked.jobs()).jobs
@@ -113,7 +105,7 @@ async def take(
         over_tls=asks_over_tls(settings.hooks.get("PrologSlurmctld", "")),
         tokens=tokens,
         tokens_known=known,
-        rest=None if rest is None else await _rest(rest, asked),
+        rest=None if rest is None else await _rest(rest, token, asked),
     )
 
 
@@ -134,18 +126,18 @@ async def _administration(asked: CommandController, settings: SlurmSettings, use
         return None
 
 
-async def _rest(target: RestTarget, commands: CommandController) -> RestLook:
-    token = None if target.token is None else SlurmToken(target.token)
-    client = RestClient(target.address, token=token, seconds=_SECONDS)
+async def _rest(address: str, token: Path | None, commands: CommandController) -> RestLook:
+    known_by = None if token is None else SlurmToken(token)
+    client = RestClient(address, token=known_by, seconds=_SECONDS)
     controller = RestController(client, commands)
     try:
         api = await client.api()
         began = time.monotonic()
         await controller.jobs()
     except SlurmError as error:
-        return RestLook(address=target.address, trouble=str(error))
+        return RestLook(address=address, trouble=str(error))
     return RestLook(
-        address=target.address,
+        address=address,
         reads=api.reads,
         levels=api.levels,
         seconds=time.monotonic() - began,
