@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fairlead_cli.client.connection import connected
 from fairlead_cli.client.submitting.answers import hearing_answers
 from fairlead_cli.client.submitting.following import SubmissionName
-from fairlead_cli.client.submitting.publishing import PublishOutcome, pack, publish_all
+from fairlead_cli.client.submitting.publishing import pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
 from fairlead_cli.client.submitting.session import SOON_SECONDS, print_answer
 from fairlead_cli.console import fail
@@ -35,10 +35,9 @@ class _Answers:
         print_answer(answer, self._form)
         self._close(name)
 
-    def give_up(self, one: PublishOutcome) -> None:
+    def give_up(self, name: SubmissionName, why: str) -> None:
         """Takes that one could not be stored."""
-        name = one.message.tenant, one.message.id
-        fail(f"{'/'.join(name)}: {one.problem}")
+        fail(f"{'/'.join(name)}: {why}")
         self.well = False
         self._close(name)
 
@@ -55,12 +54,12 @@ async def cancel_all(nats: str | None, drafts: Sequence[Draft], *, form: Format)
         The exit code: 0 only if each job is being cancelled, or was; 3 where nobody answers, and none is known to have failed.
     """
     messages = [pack(draft) for draft in drafts]
-    answers = _Answers([(message.tenant, message.id) for message in messages], form)
+    answers = _Answers([message.name for message in messages], form)
     async with (
         connected(nats) as bus,
         hearing_answers(bus, drafts[0].tenant, answers.take, lambda: sorted(answers.open)),
     ):
-        await publish_all(bus, messages, told=answers.give_up)
+        await publish_all(bus, messages, failed=answers.give_up)
         await happens(answers.done, within=SOON_SECONDS)
     for tenant, job in answers.open:
         fail(

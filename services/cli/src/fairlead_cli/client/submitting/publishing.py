@@ -17,6 +17,7 @@ from fairlead_bus import (
     PublishFailedError,
     RetryableBusError,
 )
+from fairlead_cli.client.submitting.following import SubmissionName
 from fairlead_cli.client.submitting.reading import Draft
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import peek_id
@@ -30,20 +31,15 @@ class SubmissionMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A submission as the message to be published."""
 
     cluster: str
-    tenant: str
-    id: str
-    """Submission id under which its answers arrive."""
-    subject: str
+    name: SubmissionName
+    """Tenant and submission id under which its answers arrive."""
     payload: bytes
     msg_id: str
 
-
-class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one publish."""
-
-    message: SubmissionMessage
-    problem: str = ""
-    """Reason for which it is not stored; empty where it is."""
+    @property
+    def subject(self) -> str:
+        """The subject to publish it on."""
+        return subjects.submit(self.cluster, self.name[0])
 
 
 def pack(draft: Draft) -> SubmissionMessage:
@@ -52,29 +48,26 @@ def pack(draft: Draft) -> SubmissionMessage:
     The message id says where the answer to an id that cannot be read is heard, and nothing else. Nobody can guess it: a
     server may drop what comes under an id that another tenant has used a moment ago.
     """
-    payload = draft.payload()
+    payload = msgspec.json.encode(draft.body)
     msg_id = f"cli-{secrets.token_hex(_RANDOM_BYTES)}"
-    return SubmissionMessage(
-        cluster=draft.cluster,
-        tenant=draft.tenant,
-        id=peek_id(payload) or msg_id,
-        subject=subjects.submit(draft.cluster, draft.tenant),
-        payload=payload,
-        msg_id=msg_id,
-    )
+    name = draft.tenant, peek_id(payload) or msg_id
+    return SubmissionMessage(cluster=draft.cluster, name=name, payload=payload, msg_id=msg_id)
 
 
 async def publish_all(
-    bus: Bus, messages: Sequence[SubmissionMessage], *, told: Callable[[PublishOutcome], None]
-) -> list[PublishOutcome]:
+    bus: Bus, messages: Sequence[SubmissionMessage], *, failed: Callable[[SubmissionName, str], None]
+) -> list[SubmissionName]:
     """Publish every message; those whose ack did not come are sent again, and so are those for which there is no room.
 
     Args:
         bus: the connection.
         messages: messages to publish, in this order.
-        told: hears of each that could not be stored.
+        failed: hears of each that could not be stored, and why.
+
+    Returns:
+        The submissions that are stored.
     """
-    found: list[PublishOutcome] = []
+    stored: list[SubmissionName] = []
     left = list(messages)
     attempts = 0
     while left:
@@ -84,16 +77,16 @@ async def publish_all(
         for message, error in await _publish_once(bus, left):
             if isinstance(error, RetryableBusError) and not isinstance(error, NoStreamError) and not last:
                 again.append(message)
-                continue
-            found.append(PublishOutcome(message=message, problem=_problem(message, error)))
-            if error is not None:
-                told(found[-1])
+            elif error is not None:
+                failed(message.name, _problem(message, error))
+            else:
+                stored.append(message.name)
         if len(again) < len(left):
             attempts = 0  # as long as some are stored, there will be room for the others
         left = again
         if left:
             await asyncio.sleep(_PAUSE_SECONDS)
-    return found
+    return stored
 
 
 async def _publish_once(
@@ -122,10 +115,8 @@ async def _failure(ack: "asyncio.Future[Ack] | BusError") -> BusError | None:
     return None
 
 
-def _problem(message: SubmissionMessage, error: BusError | None) -> str:
+def _problem(message: SubmissionMessage, error: BusError) -> str:
     match error:
-        case None:
-            return ""
         case NoStreamError():
             return f"no cluster {message.cluster!r} is known here"
         case PayloadTooLargeError():

@@ -31,10 +31,6 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     body: Mapping[str, object]
 
-    def payload(self) -> bytes:
-        """The body as it is published."""
-        return msgspec.json.encode(self.body)
-
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):
     """Values that the flags give; a job that says one itself keeps its own."""

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from fairlead_bus import Bucket, Bus, BusError
 from fairlead_cli.client.connection import connected
 from fairlead_cli.client.phrases import listed
 from fairlead_cli.client.submitting.answers import hearing_answers
-from fairlead_cli.client.submitting.following import Following, SubmissionTally, answer_line
-from fairlead_cli.client.submitting.publishing import PublishOutcome, SubmissionMessage, pack, publish_all
+from fairlead_cli.client.submitting.following import Following, SubmissionName, SubmissionTally, answer_line
+from fairlead_cli.client.submitting.publishing import SubmissionMessage, pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
 from fairlead_cli.console import fail, say, warn, write_line
 from fairlead_cli.errors import NotRunningError
@@ -47,38 +46,27 @@ class Session:
         self._answered = asyncio.Event()
         self.strangers: set[str] = set()
         """Tenants that were refused as such."""
-        self.following = Following((message.tenant, message.id) for message in messages)
+        self.following = Following(message.name for message in messages)
 
-    async def publish_and_follow(self, bus: Bus) -> None:
-        """Publish, and tell every step of every job until each has ended or was refused."""
-        async with self._hearing(bus):
-            await self._publish(bus)
-            await self._done.wait()
+    async def publish(self, bus: Bus, *, listen_seconds: float | None = None) -> list[SubmissionName]:
+        """Publish, and tell every step of every job until each has ended or was refused; returns those that are stored.
 
-    async def publish_and_listen(self, bus: Bus, seconds: float) -> list[PublishOutcome]:
-        """Publish, and hear for a moment whether each is taken up or refused; what became of each publish."""
-        async with self._hearing(bus):
-            sent = await self._publish(bus)
-            await happens(self._answered, within=seconds)
-        return sent
-
-    async def _publish(self, bus: Bus) -> list[PublishOutcome]:
-        """Publishes all, says what could not be stored, and waits for no answer to that."""
-        sent = await publish_all(
-            bus,
-            self._messages,
-            told=lambda one: fail(f"{one.message.tenant}/{one.message.id}: {one.problem}"),
-        )
-        for one in sent:
-            if one.problem:
-                self.following.give_up((one.message.tenant, one.message.id))
-        self._check_done()
-        return sent
-
-    def _hearing(self, bus: Bus) -> AbstractAsyncContextManager[None]:
-        tenants = {message.tenant for message in self._messages}
+        Where seconds are given, it only hears for so long whether each is taken up or refused.
+        """
+        tenants = {message.name[0] for message in self._messages}
         only = tenants.pop() if len(tenants) == 1 else None
-        return hearing_answers(bus, only, self._take, lambda: self.following.names_open)
+        async with hearing_answers(bus, only, self._take, lambda: self.following.names_open):
+            stored = await publish_all(bus, self._messages, failed=self._give_up)
+            self._check_done()
+            if listen_seconds is None:
+                await self._done.wait()
+            else:
+                await happens(self._answered, within=listen_seconds)
+        return stored
+
+    def _give_up(self, name: SubmissionName, why: str) -> None:
+        fail(f"{'/'.join(name)}: {why}")
+        self.following.give_up(name)
 
     def _take(self, answer: AnyAnswer) -> None:
         if self.following.take(answer):
@@ -120,11 +108,11 @@ async def submit_all(
     session = Session([pack(draft) for draft in drafts], tell=tell)
     async with connected(nats) as bus:
         if not follow:
-            sent = await session.publish_and_listen(bus, SOON_SECONDS)
+            stored = await session.publish(bus, listen_seconds=SOON_SECONDS)
             meant = await who_is_meant(bus, session.strangers)
-            return _told_unfollowed(session, sent, form, quiet=quiet, meant=meant)
+            return _told_unfollowed(session.following, stored, form, of=len(drafts), quiet=quiet, meant=meant)
         try:
-            await session.publish_and_follow(bus)
+            await session.publish(bus)
         except asyncio.CancelledError:
             say(session.following.left_in_words())
             raise
@@ -144,21 +132,24 @@ def _say_what_next(tally: SubmissionTally, meant: Iterable[str]) -> None:
 
 
 def _told_unfollowed(
-    session: Session, sent: Sequence[PublishOutcome], form: Format, *, quiet: bool, meant: Iterable[str]
+    following: Following,
+    stored: Sequence[SubmissionName],
+    form: Format,
+    *,
+    of: int,
+    quiet: bool,
+    meant: Iterable[str],
 ) -> int:
-    """Say what was stored, and what became of it within a moment; the exit code."""
-    following = session.following
-    stored = [one for one in sent if not one.problem]
-    taken = [one for one in stored if not following.is_refused((one.message.tenant, one.message.id))]
-    for one in taken if not (quiet or form in ("json", "yaml")) else []:
-        known = following.is_known((one.message.tenant, one.message.id))
-        told = "" if form == "name" else ": known already" if known else ": published"
-        write_line(f"{one.message.tenant}/{one.message.id}{told}")
-    say(_published_in_words(following, stored=len(stored), of=len(sent)))
+    """Say what of so many jobs was stored, and what became of it within a moment; the exit code."""
+    taken = [name for name in stored if not following.is_refused(name)]
+    for name in taken if not (quiet or form in ("json", "yaml")) else []:
+        told = ": known already" if following.is_known(name) else ": published"
+        write_line("/".join(name) + ("" if form == "name" else told))
+    say(_published_in_words(following, stored=len(stored), of=of))
     _say_what_next(following.tally(), meant)
-    if stored and following.unanswered == len(stored) == len(sent):
+    if stored and following.unanswered == len(stored) == of:
         return NotRunningError.exit_code
-    return 0 if len(stored) == len(sent) and not following.tally().refused else 1
+    return 0 if len(stored) == of and not following.tally().refused else 1
 
 
 def _published_in_words(following: Following, *, stored: int, of: int) -> str:
