@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, PodOutput, Said, Word
+from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, LastWord, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.programs import ProgramEndRecorder
@@ -35,7 +35,7 @@ async def test_all_that_a_pod_prints_arrives_before_its_exit_code(
     show(over(pod, 3))
     words = await hear()
     assert printed(words) == PRINTED
-    assert words[-1] == PodEnd(3)
+    assert words[-1] == LastWord(3)
 
 
 @pytest.mark.parametrize("skip", [0, 3, 7000])
@@ -53,7 +53,7 @@ async def test_a_log_that_cannot_be_read_is_said_and_the_pods_end_still_counts(
     api.logs = [500]
     show(over(pod, 0))
     words = await hear()
-    assert words[-1] == PodEnd(0)
+    assert words[-1] == LastWord(0)
     assert any(isinstance(word, Said) and "cannot be read" in word.text for word in words)
 
 
@@ -70,7 +70,7 @@ async def test_whoever_is_told_to_stop_ends_the_pod_and_waits_for_it(
         await api.deleted.wait()
         show(over(pod, 137))
         words = await hearing
-    assert words[-1] == PodEnd(137)
+    assert words[-1] == LastWord(137)
     assert printed(words) == b"bye\n"
 
 
@@ -78,13 +78,13 @@ async def test_who_is_told_nothing(
     api: OnePodServer, pod: JobPod, show: ShowPod[JobPod], hear: HearPod[Word], life: PodLife
 ) -> None:
     api.logs = [[b"secret\n"]]
-    assert (await hear())[-1] == PodEnd(NO_POD), "there is no pod"
+    assert (await hear())[-1] == LastWord(NO_POD), "there is no pod"
     show(pod)
     words = await hear(user=1001)
-    assert words[-1] == PodEnd(1)
+    assert words[-1] == LastWord(1)
     assert printed(words) == b"", "another user's output is nobody's business"
     life.starting.refuse(ATTEMPT, "its comment cannot be read")
-    assert await hear() == [Said("this job cannot run: its comment cannot be read"), PodEnd(1)]
+    assert await hear() == [Said("this job cannot run: its comment cannot be read"), LastWord(1)]
 
 
 async def test_a_program_that_has_ended_is_not_run_again(
@@ -92,13 +92,13 @@ async def test_a_program_that_has_ended_is_not_run_again(
 ) -> None:
     api.logs = [[b"once\n"]]
     show(over(pod, 3))
-    assert (await hear())[-1] == PodEnd(3)
+    assert (await hear())[-1] == LastWord(3)
     show(None)
-    assert (await hear())[-1] == PodEnd(NO_POD), "unless its prolog came again, it is another question"
+    assert (await hear())[-1] == LastWord(NO_POD), "unless its prolog came again, it is another question"
     assert not runs.replay(ATTEMPT, 0, "of another job that got its number")
     assert runs.replay(ATTEMPT, 0, pod.digest)
     words = await hear()
-    assert (printed(words), words[-1]) == (b"", PodEnd(3))
+    assert (printed(words), words[-1]) == (b"", LastWord(3))
 
 
 async def test_who_did_not_lead_knows_how_a_program_ended(
@@ -117,9 +117,9 @@ async def test_who_did_not_lead_knows_how_a_program_ended(
         show(seen)
         recorder.record()
     slurmctld.known = a_slurm_job("7", submitted=NOON)
-    assert (await hear())[-1] == PodEnd(3)
+    assert (await hear())[-1] == LastWord(3)
     slurmctld.known = a_slurm_job("7", submitted=NOON + 1)
-    assert (await hear())[-1] == PodEnd(NO_POD), "another job has got its number"
+    assert (await hear())[-1] == LastWord(NO_POD), "another job has got its number"
     assert runs.replay(ATTEMPT, NOON, pod.digest)
 
 
@@ -148,7 +148,7 @@ async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt
             await life.processes.change(1)
         show(msgspec.structs.replace(pod, attempt=Attempt(7, 1), handed_on=True))
         stop.set()  # by Slurm, which ends the attempt that was refused
-        assert (await hearing)[-1] == PodEnd(STOPPED)
+        assert (await hearing)[-1] == LastWord(STOPPED)
     assert not api.deleted.is_set()
 
 

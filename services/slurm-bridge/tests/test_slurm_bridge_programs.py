@@ -8,7 +8,7 @@ import pytest
 from fairlead_kube.reflector import Key
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, Word
+from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, LastWord, Word
 from fairlead_slurm_bridge.pods.forgotten_starts import is_left, is_run_of
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.manifest import handed_to
@@ -64,7 +64,7 @@ async def test_a_program_begins_when_a_process_has_come(
     hearing = asyncio.create_task(hear())
     await asked_to_begin(api)
     show(None)
-    assert (await hearing)[-1] == PodEnd(NO_POD)
+    assert (await hearing)[-1] == LastWord(NO_POD)
 
 
 async def test_a_program_does_not_begin_for_a_process_that_has_been_told_to_end(
@@ -77,7 +77,7 @@ async def test_a_program_does_not_begin_for_a_process_that_has_been_told_to_end(
     async with asyncio.timeout(20):
         await api.deleted.wait()
     show(None)
-    assert (await hearing)[-1] == PodEnd(STOPPED)
+    assert (await hearing)[-1] == LastWord(STOPPED)
     assert api.patches == []
 
 
@@ -102,7 +102,7 @@ async def test_a_program_does_not_begin_for_a_process_that_comes_after_its_attem
 ) -> None:
     show(waiting)
     await life.forgotten_starts.hand_on(ATTEMPT, 0)
-    assert (await hear())[-1] == PodEnd(NO_POD)
+    assert (await hear())[-1] == LastWord(NO_POD)
     coming = asyncio.create_task(life.programs.begin(KEY, waiting, "n1"))
     await asyncio.sleep(0)
     assert mirror.pods[KEY].waits

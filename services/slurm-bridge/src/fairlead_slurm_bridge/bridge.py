@@ -42,7 +42,6 @@ follow."""
 _REST = 20.0
 """Least pause after a reading, in times that the reading took: so readings cost slurmctld a twentieth of its
 time at most."""
-_GONE = LevelReply(verdict=VerbOutcome.GONE)
 
 
 @dataclass(eq=False)
@@ -148,7 +147,8 @@ class Bridge:
                 self._tell(stated)
         self._wake.set()
         answered = [
-            reply or _answer(refused.get(wanted.id)) for wanted, reply in zip(levels, replies, strict=True)
+            reply or _reply(LevelReply, refused.get(wanted.id))
+            for wanted, reply in zip(levels, replies, strict=True)
         ]
         for reply in answered:
             self.instruments.levels.labels(reply.verdict).inc()
@@ -169,7 +169,9 @@ class Bridge:
                 raise Rejected(UNAVAILABLE, str(error)) from error
         self._wake.set()
         return [
-            DeleteReply(verdict=one) if isinstance(one, VerbOutcome) else _deletion(refused.get(one))
+            DeleteReply(verdict=one)
+            if isinstance(one, VerbOutcome)
+            else _reply(DeleteReply, refused.get(one))
             for one in there
         ]
 
@@ -191,7 +193,7 @@ class Bridge:
         """The answer to a level that is not written; None where it is to be written."""
         known = self.view.context
         if known is None or self.view.waiting(wanted.id, wanted.uid) is None:
-            return _GONE
+            return LevelReply(verdict=VerbOutcome.GONE)
         if not UNLABELLED <= _level(wanted) <= known.highest_level:
             why = f"level {wanted.level} is out of range: Slurm's own factors leave room up to {known.highest_level}"
             return LevelReply(verdict=VerbOutcome.REFUSED, reason=why)
@@ -233,17 +235,8 @@ def _level(wanted: SetLevel) -> int:
     return UNLABELLED if wanted.level is None else wanted.level
 
 
-def _answer(refused: str | None) -> LevelReply:
+def _reply[T: (LevelReply, DeleteReply)](kind: type[T], refused: str | None) -> T:
     if refused is None:
-        return LevelReply(verdict=VerbOutcome.DONE)
-    if is_gone(refused):
-        return _GONE
-    return LevelReply(verdict=VerbOutcome.REFUSED, reason=refused)
-
-
-def _deletion(refused: str | None) -> DeleteReply:
-    if refused is None:
-        return DeleteReply(verdict=VerbOutcome.DONE)
-    if is_gone(refused):
-        return DeleteReply(verdict=VerbOutcome.GONE)
-    return DeleteReply(verdict=VerbOutcome.REFUSED, reason=refused)
+        return kind(verdict=VerbOutcome.DONE)
+    gone = is_gone(refused)
+    return kind(verdict=VerbOutcome.GONE) if gone else kind(verdict=VerbOutcome.REFUSED, reason=refused)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from fairlead_slurm import Reading
 from fairlead_slurm.controller import Controller
@@ -13,22 +14,20 @@ CONTEXT_SECONDS = 10.0
 """Seconds between two readings of nodes, partitions, accounts, settings and licences."""
 
 
+@dataclass(eq=False)
 class Observer:
-    """A reader of slurmctld, which knows how long slurmctld has been silent.
+    """A reader of slurmctld, which knows how long slurmctld has been silent."""
 
-    Args:
-        controller: reads and steers the cluster's slurmctld.
-        clock: monotonic seconds.
-    """
+    controller: Controller
+    clock: Callable[[], float] = time.monotonic
+    """Monotonic seconds."""
+    _heard: float | None = field(default=None, init=False)
+    _surveyed: float | None = field(default=None, init=False)
+    trouble: str | None = field(default=None, init=False)
+    """Reason for which the last reading failed; None where it did not."""
 
-    def __init__(self, controller: Controller, clock: Callable[[], float] = time.monotonic) -> None:
-        self._controller = controller
-        self._clock = clock
-        self._began = clock()
-        self._heard: float | None = None
-        self._surveyed: float | None = None
-        self.trouble: str | None = None
-        """Reason for which the last reading failed; None where it did not."""
+    def __post_init__(self) -> None:
+        self._began = self.clock()
 
     async def context(self) -> SlurmContext | None:
         """Read all but jobs; None where it is not yet time to ask again.
@@ -36,20 +35,20 @@ class Observer:
         Raises:
             SlurmError: slurmctld could not be read.
         """
-        if self._surveyed is not None and self._clock() - self._surveyed < CONTEXT_SECONDS:
+        if self._surveyed is not None and self.clock() - self._surveyed < CONTEXT_SECONDS:
             return None
         try:
             nodes, partitions, accounts, settings, licences = await asyncio.gather(
-                self._controller.nodes(),
-                self._controller.partitions(),
-                self._controller.accounts(),
-                self._controller.settings(),
-                self._controller.licences(),
+                self.controller.nodes(),
+                self.controller.partitions(),
+                self.controller.accounts(),
+                self.controller.settings(),
+                self.controller.licences(),
             )
         except SlurmError as error:
             self.trouble = str(error)
             raise
-        self._surveyed = self._clock()
+        self._surveyed = self.clock()
         return SlurmContext(
             nodes=nodes, partitions=partitions, accounts=accounts, settings=settings, licences=licences
         )
@@ -61,18 +60,18 @@ class Observer:
             SlurmError: slurmctld could not be read.
         """
         try:
-            found = await self._controller.jobs()
+            found = await self.controller.jobs()
         except SlurmError as error:
             self.trouble = str(error)
             self._surveyed = None  # nobody took up what was read beside them
             raise
-        self._heard = self._clock()
+        self._heard = self.clock()
         self.trouble = None
         return found
 
     def age(self) -> float:
         """Seconds since slurmctld was last read; where it never was, since this process asks."""
-        return self._clock() - (self._began if self._heard is None else self._heard)
+        return self.clock() - (self._began if self._heard is None else self._heard)
 
     def why_silent(self, longest: float) -> str | None:
         """The complaint about slurmctld once it is silent for more than `longest` seconds; None before."""

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from fairlead_slurm_bridge.pods.following import LastWord, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.results import ResultPlan
 
 
@@ -36,22 +37,22 @@ REQUEST = msgspec.json.Decoder(Request)
 FURTHER_LINE = msgspec.json.Decoder(FurtherLine)
 
 
-def said(text: str) -> bytes:
-    """Words for a log, or for the job's output."""
-    return msgspec.json.encode({"say": text}) + b"\n"
+def told(*words: Word) -> bytes:
+    """Words to a hook or a process: for a log or the job's output, a piece of the pod's output, or the last."""
+    return b"".join(map(_told, words))
 
 
-def output(piece: bytes) -> bytes:
-    """A piece of the pod's output."""
-    return msgspec.json.encode({"log": len(piece)}) + b"\n" + piece
+def _told(word: Word) -> bytes:
+    match word:
+        case Said(text=text):
+            return msgspec.json.encode({"say": text}) + b"\n"
+        case PodOutput(piece=piece):
+            return msgspec.json.encode({"log": len(piece)}) + b"\n" + piece
+        case LastWord(code=code):
+            return msgspec.json.encode({"exit": code}) + b"\n"
 
 
 def results(plan: ResultPlan, summary: dict[str, object]) -> bytes:
     """Plan of the results that the epilog moves; the pod's output follows, up to an empty piece."""
     found = {"from": plan.source, "to": plan.target, "summary": summary}
     return msgspec.json.encode({"results": found}) + b"\n"
-
-
-def ended(code: int) -> bytes:
-    """The last word, with the exit code."""
-    return msgspec.json.encode({"exit": code}) + b"\n"

@@ -16,11 +16,10 @@ import structlog
 from fairlead_slurm.batch.options import Remark
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.hooks import messages
-from fairlead_slurm_bridge.hooks.messages import FURTHER_LINE, REQUEST, Request
+from fairlead_slurm_bridge.hooks.messages import FURTHER_LINE, REQUEST, Request, results, told
 from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsEndpoint
 from fairlead_slurm_bridge.instruments import BridgeInstruments
-from fairlead_slurm_bridge.pods.following import PodEnd, PodFollower, PodOutput, Said, Word
+from fairlead_slurm_bridge.pods.following import LastWord, PodFollower, PodOutput, Said
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.results import summary
@@ -115,13 +114,13 @@ class HookServer:
             await self._body(request, user, reader, writer)
             return "followed"
         if user not in self.trusted:
-            writer.write(messages.said("only Slurm's own daemons may ask that") + messages.ended(REQUEUE))
+            writer.write(told(Said("only Slurm's own daemons may ask that"), LastWord(REQUEUE)))
             return "denied"
         self.hint()
         if request.hook == SUBMIT:  # the same on each bridge: it takes no room
             return await self._submit(request, writer)
         if why is not None and (why := await self._why_not_soon()) is not None:
-            writer.write(messages.said(why) + messages.ended(REQUEUE))
+            writer.write(told(Said(why), LastWord(REQUEUE)))
             return "away"
         decide = self._prolog if request.hook == PROLOG else self._epilog
         return await decide(request, reader, writer)
@@ -141,9 +140,7 @@ class HookServer:
         verdict = await _while_connected(reader, self.life.prologs.answer(request.env))
         if verdict is None:
             return "gone"
-        if verdict.why:
-            writer.write(messages.said(verdict.why))
-        writer.write(messages.ended(verdict.code))
+        writer.write(told(*([Said(verdict.why)] if verdict.why else []), LastWord(verdict.code)))
         self._log.info(
             "prolog_answered", job=request.env.get("SLURM_JOB_ID"), answer=verdict.kind, why=verdict.why
         )
@@ -157,10 +154,9 @@ class HookServer:
         except (SlurmError, TimeoutError) as error:
             self._log.warning("batch_job_not_checked", error=str(error))
             remarks = []
-        for one in sorted(remarks, key=lambda one: not one.refused):
-            writer.write(messages.said(one.says))
         refused = any(one.refused for one in remarks)
-        writer.write(messages.ended(REQUEUE if refused else START))
+        says = (Said(one.says) for one in sorted(remarks, key=lambda one: not one.refused))
+        writer.write(told(*says, LastWord(REQUEUE if refused else START)))
         return "refused" if refused else "taken"
 
     async def _epilog(
@@ -170,7 +166,7 @@ class HookServer:
         count = request.env.get("SLURM_JOB_RESTART_COUNT")
         restarts = int(count) if count is not None else None
         if request.hook == EPILOG_SLURMCTLD and self._is_left_to_slurmd(number):
-            writer.write(messages.ended(START))
+            writer.write(told(LastWord(START)))
             return "left"
         if request.hook == EPILOG and not await self._keep(request, number, reader, writer):
             return "gone"
@@ -180,9 +176,7 @@ class HookServer:
             left = str(error)
         if request.hook == EPILOG:
             self.life.runs.slurmd_told(number, request.env.get("SLURMD_NODENAME", ""))
-        if left:
-            writer.write(messages.said(left))
-        writer.write(messages.ended(START))
+        writer.write(told(*([Said(left)] if left else []), LastWord(START)))
         return "left" if left else "gone"
 
     def _is_left_to_slurmd(self, number: int) -> bool:
@@ -200,11 +194,11 @@ class HookServer:
             if not request.results:
                 self._log.warning("results_not_moved", job=number, why="the hooks are older than this bridge")
                 continue
-            writer.write(messages.results(plan, summary(key, pod, datetime.now(UTC))))
+            writer.write(results(plan, summary(key, pod, datetime.now(UTC))))
             async for piece in self.keeper.output(key):
-                writer.write(messages.output(piece))
+                writer.write(told(PodOutput(piece)))
                 await writer.drain()
-            writer.write(messages.output(b""))
+            writer.write(told(PodOutput(b"")))
             answer = await reader.readline()
             if not answer:
                 return False
@@ -236,20 +230,10 @@ class HookServer:
         number, count = request.env["SLURM_JOB_ID"], request.env.get("SLURM_RESTART_COUNT", "0")
         attempt, node = Attempt(int(number), int(count)), request.env.get("SLURMD_NODENAME", "")
         following = self.follower.follow(attempt, user, request.offset, stop, node=node)
-        async with contextlib.aclosing(following) as told:
-            async for word in told:
-                writer.write(_spoken(word))
+        async with contextlib.aclosing(following) as words:
+            async for word in words:
+                writer.write(told(word))
                 await writer.drain()
-
-
-def _spoken(word: Word) -> bytes:
-    match word:
-        case Said(text=text):
-            return messages.said(text)
-        case PodOutput(piece=piece):
-            return messages.output(piece)
-        case PodEnd(code=code):
-            return messages.ended(code)
 
 
 def _user(writer: asyncio.StreamWriter) -> int:

@@ -42,13 +42,13 @@ class PodOutput(msgspec.Struct, frozen=True):
     piece: bytes
 
 
-class PodEnd(msgspec.Struct, frozen=True):
-    """The end of a job, with its exit code."""
+class LastWord(msgspec.Struct, frozen=True):
+    """The last word to a hook or a process: its exit code."""
 
     code: int
 
 
-type Word = Said | PodOutput | PodEnd
+type Word = Said | PodOutput | LastWord
 
 
 @dataclass(eq=False)
@@ -73,12 +73,12 @@ class PodFollower:
         """
         if attempt in self.life.starting.refusals:
             yield Said(f"this job cannot run: {self.life.starting.refusals[attempt]}")
-            yield PodEnd(_FAILED)
+            yield LastWord(_FAILED)
             return
         again = self.life.runs.code_again(attempt)
         if again is not None:
             yield Said("its program has run to its end already: Slurm was killed and has forgotten that")
-            yield PodEnd(again)
+            yield LastWord(again)
             return
         found = self.mirror.of_attempt(attempt)
         if found is None:
@@ -88,7 +88,7 @@ class PodFollower:
         key, pod = found
         if user not in (0, pod.user):
             yield Said("this is another user's job")
-            yield PodEnd(_FAILED)
+            yield LastWord(_FAILED)
             return
         self.life.processes.connected(attempt)
         try:
@@ -104,8 +104,8 @@ class PodFollower:
         except SlurmError:
             return []
         if code is not None:
-            return [Said("its program has run to its end already"), PodEnd(code)]
-        return [Said("this attempt has no pod: the job goes back into the queue"), PodEnd(NO_POD)]
+            return [Said("its program has run to its end already"), LastWord(code)]
+        return [Said("this attempt has no pod: the job goes back into the queue"), LastWord(NO_POD)]
 
     async def _told(
         self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event, node: str
@@ -190,10 +190,10 @@ class PodFollower:
 def _ending(pod: JobPod | None, *, stopped: bool) -> list[Word]:
     if pod is None:
         if stopped:
-            return [PodEnd(STOPPED)]
-        return [Said("its pod was taken away: the job goes back into the queue"), PodEnd(NO_POD)]
+            return [LastWord(STOPPED)]
+        return [Said("its pod was taken away: the job goes back into the queue"), LastWord(NO_POD)]
     code = code_of(pod)
     if code == 0:
-        return [PodEnd(0)]
+        return [LastWord(0)]
     why = f" ({pod.reason})" if pod.reason not in ("", "Error") else ""
-    return [Said(f"the pod ended with {code}{why} {pod.message}".rstrip()), PodEnd(code)]
+    return [Said(f"the pod ended with {code}{why} {pod.message}".rstrip()), LastWord(code)]
