@@ -1,6 +1,6 @@
 """Dates of approvals: the policy says who granted a class to a job and why, the history of its bucket says when."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from fairlead_bus import Bucket, Bus, Stored, is_deletion
@@ -10,38 +10,27 @@ from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_contracts.policyfile.read import decode_document
 
+type GrantedSince = Callable[[Collection[str]], datetime | None]
+"""Finds since when the job of these names has its grant; None where it has none, or the history does not reach so far."""
 
-class GrantHistory:
-    """The grants of each policy that is kept, the first one first.
 
-    Args:
-        stored: the policies, as the bucket keeps them.
-    """
+async def grant_history(bus: Bus) -> GrantedSince:
+    """The history of grants, read once for any number of jobs."""
+    stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
+    revisions = [(to_datetime(one.at), _grants_at(one)) for one in reversed(stored)]
 
-    def __init__(self, stored: Sequence[Stored]) -> None:
-        self._revisions = [(to_datetime(one.at), _grants_at(one)) for one in stored]
-        self._whole = len(stored) < topology.KEPT_POLICIES
-
-    def since(self, names: Collection[str]) -> datetime | None:
-        """The instant since when a job has its grant; None where it has none, or the history does not reach so far.
-
-        Args:
-            names: names of the job.
-        """
+    def granted_since(names: Collection[str]) -> datetime | None:
         since, now = None, None
-        for at, grants in reversed(self._revisions):
+        for at, grants in revisions:
             found = [grant for grant in grants if grant.job in names]
             if now is None:
                 now = found
             if not found or found != now:
                 return since
             since = at
-        return since if self._whole else None
+        return since if len(stored) < topology.KEPT_POLICIES else None
 
-
-async def grant_history(bus: Bus) -> GrantHistory:
-    """The history of grants, read once for any number of jobs."""
-    return GrantHistory(await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))
+    return granted_since
 
 
 def _grants_at(stored: Stored) -> Sequence[Grant]:

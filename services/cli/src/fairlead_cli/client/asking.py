@@ -27,7 +27,7 @@ from fairlead_contracts.messages.questions import (
 from fairlead_contracts.messages.state import job_name
 
 if TYPE_CHECKING:
-    from fairlead_cli.client.approval_dates import GrantHistory
+    from fairlead_cli.client.approval_dates import GrantedSince
 
 
 async def show_queue(
@@ -104,15 +104,15 @@ async def _with_dates(bus: Bus, reply: QueueReply) -> QueueReply:
     return msgspec.structs.replace(reply, pools=pools)
 
 
-def _dated[T: (Explanation, RankedPosition)](one: T, names: set[str], history: "GrantHistory") -> T:
+def _dated[T: (Explanation, RankedPosition)](one: T, names: set[str], history: "GrantedSince") -> T:
     """The job with the instant at which a class was granted to it, where the policy's history tells."""
     if one.approved is None:
         return one
-    approved = msgspec.structs.replace(one.approved, since=history.since(names))
+    approved = msgspec.structs.replace(one.approved, since=history(names))
     return msgspec.structs.replace(one, approved=approved)
 
 
-async def _history(bus: Bus) -> "GrantHistory | None":
+async def _history(bus: Bus) -> "GrantedSince | None":
     """The history of grants, where we may read it."""
     from fairlead_cli.client.approval_dates import grant_history
 

@@ -73,7 +73,7 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
 
         rewritten = await _rewrite(bus, change, approval.by)
         [grant] = _grants_to(rewritten.policy, job.uid)
-        since = (await grant_history(bus)).since({job.uid}) if had_it else None
+        since = (await grant_history(bus))({job.uid}) if had_it else None
     job_class = grant.classes[0]
     if had_it:
         standing = Approval(job_class=job_class, by=grant.by, why=grant.why, since=since)

@@ -20,7 +20,6 @@ from fairlead_cli.kueue.doctor.survey import ADMITTED, Survey
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version, served, server_version, whoami
 from fairlead_kube.errors import ForbiddenError, InternalError, NotFoundError
-from fairlead_kube.kinds.core import QueuedObject, WebhookConfiguration
 from fairlead_kube.kinds.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -58,19 +57,19 @@ class _KindReader:
         self.unread: dict[str, str] = {}
 
     async def all[T](
-        self, resource: Resource[T], *, labels: str | None = None, fields: str | None = None
+        self, *resources: Resource[T], labels: str | None = None, fields: str | None = None
     ) -> list[T]:
-        """The objects of the kind; none where it is not installed, or we may not list it."""
-        try:
-            found = await pick_version(self.client, resource)
-            if found is None:
-                return []
-            return await self.client.list(found, label_selector=labels, field_selector=fields)
-        except ForbiddenError as error:
-            self.unread[resource.plural] = error.status.message
-        except NotFoundError:
-            pass  # not served any more
-        return []
+        """The objects of the kinds; none of a kind that is not installed, or that we may not list."""
+        found: list[T] = []
+        for resource in resources:
+            try:
+                if (known := await pick_version(self.client, resource)) is not None:
+                    found += await self.client.list(known, label_selector=labels, field_selector=fields)
+            except ForbiddenError as error:
+                self.unread[resource.plural] = error.status.message
+            except NotFoundError:
+                pass  # not served any more
+        return found
 
     async def one[T](self, resource: Resource[T], name: str, namespace: str) -> T | None:
         """An object; None where it is not there, or may not be read: other means tell what it tells, too."""
@@ -142,10 +141,10 @@ async def _objects(reader: _KindReader, survey: Survey) -> Survey:
         "workloads": _unfinished(reader),
         "jobs": reader.all(JOBS),
         "pytorch_jobs": reader.all(PYTORCH_JOBS),
-        "others": _others(reader),
+        "others": reader.all(*(kind for kind in QUEUED_KINDS if kind != STATEFUL_SETS)),
         "gang_pods": reader.all(PODS, labels=ADMITTED, fields="status.phase=Running"),
         "deployments": reader.all(DEPLOYMENTS),
-        "webhooks": _webhooks(reader),
+        "webhooks": reader.all(VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS),
     }
     async with asyncio.TaskGroup() as group:
         tasks = {name: group.create_task(part) for name, part in parts.items()}
@@ -154,15 +153,6 @@ async def _objects(reader: _KindReader, survey: Survey) -> Survey:
 
 async def _unfinished(reader: _KindReader) -> list[Workload]:
     return [one for one in await reader.all(WORKLOADS) if not one.holds("Finished")]
-
-
-async def _others(reader: _KindReader) -> list[QueuedObject]:
-    kinds = [kind for kind in QUEUED_KINDS if kind != STATEFUL_SETS]
-    return [one for kind in kinds for one in await reader.all(kind)]
-
-
-async def _webhooks(reader: _KindReader) -> list[WebhookConfiguration]:
-    return [*await reader.all(VALIDATING_WEBHOOKS), *await reader.all(MUTATING_WEBHOOKS)]
 
 
 async def _probe(client: KubeClient, namespace: str) -> tuple[LeverProbe, str]:

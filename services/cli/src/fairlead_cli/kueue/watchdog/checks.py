@@ -7,6 +7,7 @@ after some time it does not matter which.
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -61,25 +62,21 @@ def unanswered(workload: Workload, names: Collection[str]) -> Unanswered | None:
     )
 
 
+@dataclass(eq=False)
 class CheckGuard:
-    """Lets through what waits for longer than it should.
+    """Lets through what waits for longer than it should."""
 
-    Args:
-        client: the cluster's.
-        names: names of the checks.
-        overdue_seconds: longest time that a check may take.
-        say: takes each line of what was done.
-    """
+    client: KubeClient
+    names: Collection[str]
+    """Names of the checks."""
+    overdue_seconds: float
+    """Longest time that a check may take."""
+    say: Callable[[str], None]
+    """Takes each line of what was done."""
 
-    def __init__(
-        self, client: KubeClient, names: Collection[str], overdue_seconds: float, say: Callable[[str], None]
-    ) -> None:
-        self._client = client
-        self._names = names
-        self._overdue = overdue_seconds
-        self._say = say
+    def __post_init__(self) -> None:
         self._mirror = Reflector[Workload, Unanswered](
-            client, WORKLOADS, project=lambda found: unanswered(found, names), wake=asyncio.Event()
+            self.client, WORKLOADS, project=lambda one: unanswered(one, self.names), wake=asyncio.Event()
         )
 
     async def run(self, every: float) -> None:
@@ -94,23 +91,23 @@ class CheckGuard:
 
     async def _let_through(self) -> None:
         self._mirror.take()
-        by = from_seconds(time.time() - self._overdue)
+        by = from_seconds(time.time() - self.overdue_seconds)
         for key, found in list(self._mirror.values.items()):
             if found.since > by:
                 continue
             try:
-                await self._client.apply(
+                await self.client.apply(
                     WORKLOADS, key.name, self._ready(key, found), key.namespace,
                     field_manager=FIELD_MANAGER, subresource="status",
                 )  # fmt: skip
             except KubeError as error:
-                self._say(f"{key.namespace}/{key.name}: {error}")  # tried again at the next look
+                self.say(f"{key.namespace}/{key.name}: {error}")  # tried again at the next look
             else:
-                self._say(f"{key.namespace}/{key.name}: let through, as nobody answered its check")
+                self.say(f"{key.namespace}/{key.name}: let through, as nobody answered its check")
 
     def _ready(self, key: Key, found: Unanswered) -> dict[str, object]:
         """The `Ready` answers for exactly this version of the Workload: where somebody else answers meanwhile, theirs counts."""
-        message = f"Nobody answered for {self._overdue:g} s since {to_datetime(found.since):%H:%M:%SZ}: let through unchecked by the watchdog."
+        message = f"Nobody answered for {self.overdue_seconds:g} s since {to_datetime(found.since):%H:%M:%SZ}: let through unchecked by the watchdog."
         states = [
             {"name": name, "state": "Ready", "message": message, "lastTransitionTime": _now()}
             for name in found.checks
@@ -122,22 +119,22 @@ class CheckGuard:
 
     async def _activate(self) -> None:
         """Claims the checks that nobody claimed: an unclaimed one stops every queue that names it."""
-        for name in self._names:
+        for name in self.names:
             try:
-                found = await self._client.get(ADMISSION_CHECKS, name)
+                found = await self.client.get(ADMISSION_CHECKS, name)
                 if holds(found.status.conditions, "Active"):
                     continue
                 message = "No checker answers for this check: the watchdog lets through what waits for it."
                 condition = {"type": "Active", "status": "True", "reason": "Watchdog", "message": message}
-                await self._client.apply(
+                await self.client.apply(
                     ADMISSION_CHECKS, name,
                     {"status": {"conditions": [condition | {"lastTransitionTime": _now()}]}},
                     field_manager=FIELD_MANAGER, subresource="status",
                 )  # fmt: skip
             except KubeError as error:
-                self._say(f"check {name}: {error}")
+                self.say(f"check {name}: {error}")
             else:
-                self._say(f"check {name}: {message}")
+                self.say(f"check {name}: {message}")
 
 
 def _now() -> str:

@@ -6,6 +6,7 @@ Kueue takes the change of `spec.queueingStrategy` on a living queue, and acts by
 """
 
 import enum
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from fairlead_contracts.frontend.marks import WATCHDOG
@@ -25,21 +26,19 @@ class QueueAction(enum.StrEnum):
     """Let the queues keep the head's place again: somebody leads for good."""
 
 
+@dataclass(eq=False)
 class LeadClock:
     """Judges by what it sees.
 
     Who begins to watch knows nothing of what was before: from then on it counts.
-
-    Args:
-        after: seconds without a leader until queues are loosened.
-        back_after: seconds with one and the same leader until they are tightened.
     """
 
-    def __init__(self, after: float, back_after: float) -> None:
-        self._after = after
-        self._back_after = back_after
-        self._leader: str | None = None
-        self._since: float | None = None
+    after: float
+    """Seconds without a leader until queues are loosened."""
+    back_after: float
+    """Seconds with one and the same leader until they are tightened."""
+    _leader: str | None = field(default=None, init=False)
+    _since: float | None = field(default=None, init=False)
 
     def see(self, leader: str | None, now: float) -> QueueAction:
         """Judge at an instant.
@@ -52,8 +51,8 @@ class LeadClock:
             self._leader, self._since = leader, now
         lasted = now - self._since
         if leader is None:
-            return QueueAction.LOOSEN if lasted >= self._after else QueueAction.WAIT
-        return QueueAction.TIGHTEN if lasted >= self._back_after else QueueAction.WAIT
+            return QueueAction.LOOSEN if lasted >= self.after else QueueAction.WAIT
+        return QueueAction.TIGHTEN if lasted >= self.back_after else QueueAction.WAIT
 
 
 FIELD_MANAGER = "fairlead-watchdog"
@@ -76,13 +75,10 @@ async def carry_out(client: KubeClient, queue: str, verdict: QueueAction) -> str
     noted = found.metadata.annotation(WATCHDOG)
     strategy = found.spec.queueing_strategy
     if verdict is QueueAction.LOOSEN and strategy == KUEUE_BLOCKING:
-        note: str | None = (
-            f"was {KUEUE_BLOCKING}; let go at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: nobody led"
-        )
-        wanted, done = (
-            KUEUE_PARKING,
-            f"{queue} is {KUEUE_PARKING} from now on: no admitter leads, and small jobs need not wait",
-        )
+        at = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        note: str | None = f"was {KUEUE_BLOCKING}; let go at {at}: nobody led"
+        wanted = KUEUE_PARKING
+        done = f"{queue} is {KUEUE_PARKING} from now on: no admitter leads, and small jobs need not wait"
     elif verdict is QueueAction.TIGHTEN and noted is not None:
         note = None
         wanted, done = KUEUE_BLOCKING, f"{queue} is {KUEUE_BLOCKING} again: an admitter leads"

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from typing import Any
 
 from fairlead_bus import BusError, connect
 from fairlead_bus.ownership.roster import Roster
@@ -14,11 +15,7 @@ from fairlead_cli.errors import CommandError, InputError, leaves
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
-from fairlead_cli.kueue.watchdog.queues import (
-    LeadClock,
-    QueueAction,
-    carry_out,
-)
+from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction, carry_out
 from fairlead_cli.signals import ending_on_signals
 from fairlead_contracts.frontend.shipped import KUEUE_BLOCKING, KUEUE_PARKING
 from fairlead_kube.client import KubeClient
@@ -94,7 +91,7 @@ async def run_watchdog(
     Raises:
         InputError: the cluster has none of these queues, or none of these checks.
     """
-    await _look_at_names(target, queues, flags.check)
+    await _look_at_names(target, {CLUSTER_QUEUES: queues, ADMISSION_CHECKS: flags.check})
     with ending_on_signals() as end:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in _parts(target, queues, flags, nats)]
@@ -103,17 +100,24 @@ async def run_watchdog(
                 task.cancel()
 
 
-async def _look_at_names(target: KubeTarget, queues: Sequence[str], checks: Sequence[str]) -> None:
-    """Warn of misspelt names, which would be watched in vain. Where the cluster does not answer now, names are taken as they are."""
+async def _look_at_names(target: KubeTarget, named: Mapping[Resource[Any], Sequence[str]]) -> None:
+    """Warn of misspelt names, which would be watched in vain. Where the cluster does not answer now, names are taken as they are.
+
+    Raises:
+        InputError: the cluster has none of the names of a kind.
+    """
     try:
         async with opened(target) as client:
-            unknown_queues = await _unknown(client, CLUSTER_QUEUES, queues)
-            unknown_checks = await _unknown(client, ADMISSION_CHECKS, checks)
+            unknown = {kind: await _unknown(client, kind, names) for kind, names in named.items()}
     except CommandError as error:
         warn(str(error))
         return
-    _look_at("ClusterQueue", target.cluster, queues, unknown_queues)
-    _look_at("AdmissionCheck", target.cluster, checks, unknown_checks)
+    for kind, missing in unknown.items():
+        told = f"cluster {target.cluster} has no {kind.kind} {', '.join(missing)}"
+        if missing and len(missing) == len(named[kind]):
+            raise InputError(told, hint=f"`kubectl get {kind.plural}` lists them.")
+        if missing:
+            warn(f"{told}: the others are watched")
 
 
 async def _unknown[T](client: KubeClient, kind: Resource[T], names: Sequence[str]) -> list[str]:
@@ -131,19 +135,6 @@ async def _unknown[T](client: KubeClient, kind: Resource[T], names: Sequence[str
         except ForbiddenError:
             continue
     return unknown
-
-
-def _look_at(kind: str, cluster: str, names: Sequence[str], unknown: Sequence[str]) -> None:
-    """Warns of the names that the cluster does not have.
-
-    Raises:
-        InputError: it has none of them.
-    """
-    told = f"cluster {cluster} has no {kind} {', '.join(unknown)}"
-    if unknown and len(unknown) == len(names):
-        raise InputError(told, hint=f"`kubectl get {kind.lower()}s` lists them.")
-    if unknown:
-        warn(f"{told}: the others are watched")
 
 
 def _parts(

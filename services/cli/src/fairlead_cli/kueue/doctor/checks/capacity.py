@@ -1,9 +1,7 @@
 """Quotas against what the nodes have, and cards that HAMi registers on them."""
 
 from collections import Counter
-from collections.abc import Iterator
-
-import msgspec
+from collections.abc import Collection, Iterator
 
 from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, info, warning
@@ -22,15 +20,15 @@ _NOT_OF_NODES = ("pods",)
 """Resources whose quota is not held against the nodes, which bound the number of pods by other means, too."""
 
 
-def quotas(survey: Survey) -> Counter[tuple[str, str]]:
-    """Nominal quota by flavor and resource, over all queues and cohorts, in base units."""
+def quotas(survey: Survey, pools: Collection[str] | None = None) -> Counter[tuple[str, str]]:
+    """Nominal quota by flavor and resource, over the queues and cohorts of these pools (None: all), in base units."""
     several = [
-        *(queue.spec.resource_groups for queue in survey.cluster_queues),
-        *(cohort.spec.resource_groups for cohort in survey.cohorts),
+        *((survey.pool_of(queue), queue.spec.resource_groups) for queue in survey.cluster_queues),
+        *((survey.root_of(one.metadata.name), one.spec.resource_groups) for one in survey.cohorts),
     ]
     total: Counter[tuple[str, str]] = Counter()
-    for groups in several:
-        for flavor, resource, amount in quotas_of(groups):
+    for pool, groups in several:
+        for flavor, resource, amount in quotas_of(groups) if pools is None or pool in pools else ():
             total[flavor, resource] += amount
     return total
 
@@ -38,7 +36,7 @@ def quotas(survey: Survey) -> Counter[tuple[str, str]]:
 def pool_quota(survey: Survey, pool: str) -> Counter[str]:
     """Nominal quota of a pool by resource, over its queues and cohorts, in base units."""
     total: Counter[str] = Counter()
-    for (_, resource), amount in _quota_of(survey, {pool}).items():
+    for (_, resource), amount in quotas(survey, [pool]).items():
         total[resource] += amount
     return total
 
@@ -132,7 +130,7 @@ def _given_twice(survey: Survey) -> Iterator[Finding]:
         there = [state for state in survey.elsewhere if (state.cluster, state.name) in others]
         if pool.hardware != "shared" or not here or not there:
             continue
-        quota = _quota_of(survey, here)
+        quota = quotas(survey, here)
         for resource in sorted({name for _, name in quota}):
             flavors = {flavor for flavor, name in quota if name == resource}
             kueue = sum(amount for (_, name), amount in quota.items() if name == resource)
@@ -144,12 +142,6 @@ def _given_twice(survey: Survey) -> Iterator[Finding]:
 
 def _members(pool: Pool) -> list[tuple[str, str, str]]:
     return [member.partition("/") for member in pool.members]
-
-
-def _quota_of(survey: Survey, pools: set[str]) -> Counter[tuple[str, str]]:
-    inside = [queue for queue in survey.cluster_queues if survey.pool_of(queue) in pools]
-    cohorts = [cohort for cohort in survey.cohorts if survey.root_of(cohort.metadata.name) in pools]
-    return quotas(msgspec.structs.replace(survey, cluster_queues=inside, cohorts=cohorts))
 
 
 def _allocatable(survey: Survey, flavors: set[str], resource: str) -> int:
