@@ -12,10 +12,10 @@ from fairlead_bus import Asked, Bucket, Bus
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 from fairlead_cli.policy.file_commands import check_file, print_differences, print_file
-from fairlead_cli.policy.history import Revision, print_history, put_back
+from fairlead_cli.policy.history import print_history, put_back
 from fairlead_cli.policy.in_force import print_policy
 from fairlead_cli.policy.members import KnownPools, known_pools
-from fairlead_cli.policy.store import StoredPolicy, in_force, stored_policy, swap
+from fairlead_cli.policy.store import Revision, StoredPolicy, in_force, stored_policy, swap
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Mode

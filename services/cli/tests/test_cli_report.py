@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fairlead_cli.demo.comparing import compare, report_on
-from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
+from fairlead_cli.demo.report.contents import DemoReport, JobStory, Told, made_in_words
 from fairlead_cli.demo.report.figures import BINS, TenantFigures, off_entitlement
 from fairlead_cli.demo.report.findings import UNCONTENDED, against_fifo, finding
 from fairlead_cli.demo.report.page import render_page
@@ -129,7 +129,7 @@ def test_the_page_stands_alone(report: DemoReport) -> None:
 
 
 def test_the_page_opens_with_what_was_found_and_says_how_it_was_made(report: DemoReport) -> None:
-    made = Made(at=datetime(2026, 11, 22, 9, 5, tzinfo=UTC), version="1.2", command="fairlead demo --seed 7")
+    made = made_in_words(datetime(2026, 11, 22, 9, 5, tzinfo=UTC), "1.2", "fairlead demo --seed 7")
     page = render_page(msgspec.structs.replace(report, made=made))
     said = finding(report.figures, report.runs)
     assert page.index(said.replace("<", "&lt;").replace(">", "&gt;")) < page.index("<section")

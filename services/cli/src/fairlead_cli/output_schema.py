@@ -17,7 +17,8 @@ from fairlead_cli.outcomes import (
 from fairlead_cli.paper.explaining import PaperExplanations
 from fairlead_cli.paper.reserving import ReserveLine
 from fairlead_cli.paper.results import JobLine, LevelLine, WithheldLine
-from fairlead_cli.policy.history import OperatorWord, Revision
+from fairlead_cli.policy.history import OperatorWord
+from fairlead_cli.policy.store import Revision
 from fairlead_cli.published import Schema, schema_of
 from fairlead_cli.slurm.examining import SlurmReport
 from fairlead_cli.slurm.validating import BatchVerdict

@@ -7,7 +7,7 @@ import msgspec
 from fairlead_cli.console import fail, output, say, warn, write_line
 from fairlead_cli.demo.flags import DemoFlags
 from fairlead_cli.demo.recording import Recording
-from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
+from fairlead_cli.demo.report.contents import DemoReport, JobStory, Told
 from fairlead_cli.demo.report.figures import OrderedRun, figures, off_entitlement, study
 from fairlead_cli.demo.report.findings import overload
 from fairlead_cli.demo.report.page import render_page
@@ -35,7 +35,7 @@ def report_on(
     finished: int,
     lost: int,
     facts: Sequence[str],
-    made: Made | None = None,
+    made: str = "",
     told: Told | None = None,
     delays: Sequence[float] = (),
 ) -> DemoReport:
@@ -48,7 +48,7 @@ def report_on(
         finished: number of jobs that ran to a good end.
         lost: number of jobs that nobody can account for.
         facts: sentences on how it was run.
-        made: when, with what and how.
+        made: the line on when, with what and how it was made.
         told: the answer on one of the jobs while it waited.
         delays: seconds by which each job was late through no order.
     """

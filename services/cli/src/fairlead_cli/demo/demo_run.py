@@ -20,7 +20,7 @@ from fairlead_cli.demo.feeding import publish_workload
 from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
 from fairlead_cli.demo.live_output import follow_one_job, show
 from fairlead_cli.demo.recording import Recording
-from fairlead_cli.demo.report.contents import Made, Told
+from fairlead_cli.demo.report.contents import Told, made_in_words
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.files import PolicyFile
@@ -70,19 +70,15 @@ async def run_demo(flags: DemoFlags) -> int:
             return INTERRUPTED
     say("the same jobs under other orders, in virtual time …")
     others = await asyncio.to_thread(compare, workload)
-    facts = facts_of(workload, flags, recording, restarts)
+    command = shlex.join(["fairlead", *sys.argv[1:]])
     report = report_on(
         workload,
         recording.result(workload),
         others,
         finished=recording.finished,
         lost=len(lost),
-        facts=facts,
-        made=Made(
-            at=datetime.now(UTC),
-            version=version("fairlead-cli"),
-            command=shlex.join(["fairlead", *sys.argv[1:]]),
-        ),
+        facts=facts_of(workload, flags, recording, restarts),
+        made=made_in_words(datetime.now(UTC), version("fairlead-cli"), command),
         told=told,
         delays=recording.delays(workload),
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
+from fairlead_bus import Stored, is_deletion
 from fairlead_cli.client import controls
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import CommandError, NoPolicyError
@@ -18,31 +18,14 @@ from fairlead_cli.policy.applying import ApplyTerms, apply_file, first_lines
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_in_words
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
-from fairlead_cli.policy.store import in_force
+from fairlead_cli.policy.store import Revision, in_force, revisions
 from fairlead_cli.printing import is_for_people, print_names, print_outcome, print_sentence, print_stream
 from fairlead_cli.published import published
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.control import Mode
-from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_contracts.policyfile.read import decode_document
 
 _MOST_LINES = 8
 """Lines of one revision's changes that are told; the rest is counted."""
-
-
-class Revision(msgspec.Struct, frozen=True, kw_only=True):
-    """A state of the policy that was in force."""
-
-    revision: int
-    since: datetime
-    by: str
-    """Person who put it in force; empty where that was not said."""
-    policy: PolicyDocument | None
-    """The policy; None where it does not validate."""
-    problem: str = ""
-    """Reason for which it does not validate, if so."""
 
 
 class OperatorWord(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +49,7 @@ async def print_history(nats: str | None, *, form: Format) -> None:
         NoPolicyError: there is none.
     """
     async with connected(nats) as bus:
-        known = await _revisions(bus)
+        known = await revisions(bus)
         followed = (await in_force(bus)).followed
         words = [_word(pool, stored) for pool, stored in await controls.said(bus)]
         policies = [one.policy for one in reversed(known)]
@@ -100,7 +83,7 @@ async def put_back(
         OvertakenError: somebody changed the policy just now.
     """
     async with connected(nats) as bus:
-        known, standing = await _revisions(bus), await in_force(bus)
+        known, standing = await revisions(bus), await in_force(bus)
         broken = standing.why_not_last is not None
         found = _chosen(
             known, standing.followed if broken and not revision and standing.followed else revision
@@ -127,26 +110,6 @@ def _told_of_return(applied: PolicyPut, back_to: int, other: int | None, *, exac
         yield f"The last revision that says something else is {other}: `fairlead policy revert {other}` puts it back."
     if not exact and back_to != applied.revision:
         yield "Approvals of single jobs stay as they are now; --exact puts back those of that revision, too."
-
-
-async def _revisions(bus: Bus) -> list[Revision]:
-    stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
-    return [_revision(one) for one in stored if not is_deletion(one.headers)]
-
-
-def _revision(stored: Stored) -> Revision:
-    policy, problem = None, ""
-    try:
-        policy = decode_document(stored.payload)
-    except DocumentError as error:
-        problem = str(error)
-    return Revision(
-        revision=stored.seq,
-        since=to_datetime(stored.at),
-        by=writer_of(stored),
-        policy=policy,
-        problem=problem,
-    )
 
 
 def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:

@@ -1,6 +1,6 @@
 """The policy bucket: what is in force, what was, and writing over exactly what was read."""
 
-import contextlib
+from datetime import datetime
 
 import msgspec
 
@@ -9,6 +9,7 @@ from fairlead_bus import (
     Bus,
     KeyExistsError,
     PayloadTooLargeError,
+    Stored,
     WrongRevisionError,
     is_deletion,
     writer_of,
@@ -17,6 +18,7 @@ from fairlead_cli.console import warn
 from fairlead_cli.errors import InputError, UnreadPolicyError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import ContractError, DocumentError
+from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document, encode_document
 
@@ -46,6 +48,35 @@ class StoredPolicy(msgspec.Struct, frozen=True, kw_only=True):
             f"services go by revision {self.followed}" if self.followed else "no revision that does is kept"
         )
         return f"policy revision {self.revision}, written last, does not validate; {instead}"
+
+
+class Revision(msgspec.Struct, frozen=True, kw_only=True):
+    """A state of the policy that was in force."""
+
+    revision: int
+    since: datetime
+    by: str
+    """Person who put it in force; empty where that was not said."""
+    policy: PolicyDocument | None
+    """The policy; None where it does not validate."""
+    problem: str = ""
+    """Reason for which it does not validate, if so."""
+
+
+async def revisions(bus: Bus) -> list[Revision]:
+    """The revisions that the bucket keeps, the first one first."""
+    stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
+    return [_revision(one) for one in stored if not is_deletion(one.headers)]
+
+
+def _revision(stored: Stored) -> Revision:
+    policy, problem = None, ""
+    try:
+        policy = decode_document(stored.payload)
+    except DocumentError as error:
+        problem = str(error)
+    since, by = to_datetime(stored.at), writer_of(stored)
+    return Revision(revision=stored.seq, since=since, by=by, policy=policy, problem=problem)
 
 
 async def in_force(bus: Bus) -> StoredPolicy:
@@ -90,18 +121,14 @@ async def kept(bus: Bus, revision: int | None) -> StoredPolicy | None:
     """The policy of that revision, as far as it is named, kept and read."""
     if revision is None:
         return None
-    for one in await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY):
-        if one.seq == revision and not is_deletion(one.headers):
-            with contextlib.suppress(DocumentError):
-                policy = decode_document(one.payload)
-                return StoredPolicy(revision=revision, policy=policy, followed=revision)
-    return StoredPolicy(revision=revision, policy=None)
+    found = (one.policy for one in await revisions(bus) if one.revision == revision)
+    return StoredPolicy(revision=revision, policy=next(found, None))
 
 
 async def writers_since(bus: Bus, revision: int) -> list[str]:
     """The writers of a policy after that revision, each once, the first first; of some nobody may know."""
-    history = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
-    return list(dict.fromkeys(name for one in history if one.seq > revision and (name := writer_of(one))))
+    known = await revisions(bus)
+    return list(dict.fromkeys(one.by for one in known if one.revision > revision and one.by))
 
 
 async def swap(bus: Bus, after: PolicyDocument, standing: StoredPolicy, by: str) -> int | None:

@@ -11,16 +11,9 @@ _START = 0.05
 """Seconds that would be shown as none."""
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """A line under a report's headline: when, with which release and by which command it was made."""
-
-    at: datetime
-    version: str
-    command: str
-
-    def in_words(self) -> str:
-        """The line as text."""
-        return f"Made on {self.at:%Y-%m-%d %H:%M} UTC by Fairlead {self.version} with: {self.command}"
+def made_in_words(at: datetime, version: str, command: str) -> str:
+    """The line under a report's headline: when, with which release and by which command it was made."""
+    return f"Made on {at:%Y-%m-%d %H:%M} UTC by Fairlead {version} with: {command}"
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +57,8 @@ class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
     """The run of the jobs under each order: Fairlead's first, then FIFO, then strict priority."""
     facts: Sequence[str]
     """Sentences on what was run and how: the trace and its licence, the speed-up, the cluster."""
-    made: Made | None = None
+    made: str = ""
+    """The line on how it was made; empty for none."""
     story: JobStory | None = None
     overload: str = ""
     """Sentence that the machine did not keep up, where it did not: the figures tell of it more than of the

@@ -66,7 +66,7 @@ def render_page(report: DemoReport) -> str:
 
 def _opening(report: DemoReport) -> str:
     """The top of the page: the finding, whether it is a good one, then when and with what it was made."""
-    made = "" if report.made is None else f'<p class="made">{escape(report.made.in_words())}</p>'
+    made = f'<p class="made">{escape(report.made)}</p>' if report.made else ""
     said = escape(finding(report.figures, report.runs, report.overload))
     off = "" if report.overload else off_in_words(report.figures)
     warning = f'<p class="bad">{escape(off)}</p>' if off else ""
