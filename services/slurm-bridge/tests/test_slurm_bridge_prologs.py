@@ -79,7 +79,8 @@ def tell_end(life: PodLife, wall: ManualClock) -> TellEnd:
         await life.ending.end(ATTEMPT.job, ATTEMPT.restarts)
         life.runs.slurmd_told(ATTEMPT.job, "n1")
         wall.now += 60
-        life.processes.disconnected(ATTEMPT)  # whoever waits for a process looks again
+        with life.processes.connected(ATTEMPT):
+            pass  # whoever waits for a process looks again
 
     return told
 

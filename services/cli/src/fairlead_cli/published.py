@@ -9,7 +9,17 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
 from types import UnionType
-from typing import Annotated, Literal, NamedTuple, TypeAliasType, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAliasType,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
@@ -41,7 +51,7 @@ _RENAMED = {"job_class": "class", "urgency": "class", "idle": "idle_unit_seconds
 class _Writer(NamedTuple):
     """A writer of values of one type, and their schema."""
 
-    write: Callable[[object], object]
+    write: Callable[[Any], object]
     schema: Schema
 
 
@@ -146,7 +156,7 @@ def _writer(hint: object) -> _Writer:
         case TypeAliasType():
             return _units().get(hint) or _writer(hint.__value__)
         case type() if issubclass(hint, msgspec.Struct):
-            return _Writer(lambda value: published(_struct(value)), {"struct": hint})
+            return _Writer(published, {"struct": hint})
         case _ if get_origin(hint) is not None:
             return _generic_writer(get_origin(hint), get_args(hint))
         case _:
@@ -174,7 +184,7 @@ def _generic_writer(origin: object, inner: tuple[object, ...]) -> _Writer:
         return _mapping(inner[1])
     part = _writer(inner[0])
     return _Writer(
-        lambda value: [part.write(one) for one in value] if isinstance(value, list | tuple) else [],
+        lambda value: [part.write(one) for one in value],
         {"type": "array", "items": part.schema},
     )
 
@@ -191,7 +201,7 @@ def _optional(parts: list[object], inner: tuple[object, ...]) -> _Writer:
 def _mapping(values: object) -> _Writer:
     writer = _writer(values)
     return _Writer(
-        lambda value: {str(key): writer.write(one) for key, one in _mapped(value).items()},
+        lambda value: {str(key): writer.write(one) for key, one in value.items()},
         {"type": "object", "additionalProperties": writer.schema},
     )
 
@@ -205,37 +215,19 @@ def _plain_schema(hint: object) -> Schema:
     return parts[str(schema["$ref"])] if "$ref" in schema else schema
 
 
-def _amounts(value: object) -> object:
-    return {
-        name: format_quantity(name, amount)
-        for name, amount in _mapped(value).items()
-        if isinstance(amount, int)
-    }
+def _amounts(found: Mapping[str, int]) -> object:
+    return {name: format_quantity(name, amount) for name, amount in found.items()}
 
 
-def _unit_seconds(value: object) -> object:
+def _unit_seconds(found: Mapping[str, float]) -> object:
     """Base units times seconds as units times seconds: GPU-seconds, say."""
-    return {
-        name: amount / base_units(name)
-        for name, amount in _mapped(value).items()
-        if isinstance(amount, int | float)
-    }
+    return {name: amount / base_units(name) for name, amount in found.items()}
 
 
-def _instant(value: object) -> object:
-    return msgspec.to_builtins(to_datetime(value)) if isinstance(value, int) else None
+def _instant(since: Micros) -> object:
+    return _as_it_is(to_datetime(since))
 
 
 def _as_it_is(value: object) -> object:
     built: object = msgspec.to_builtins(value)
     return built
-
-
-def _mapped(value: object) -> dict[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _struct(value: object) -> msgspec.Struct:
-    if not isinstance(value, msgspec.Struct):
-        raise TypeError(f"{value!r} is no struct")
-    return value

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -54,13 +55,13 @@ async def reaper() -> AsyncIterator[asyncio.subprocess.Process]:
         await process.wait()
 
 
+@dataclass(eq=False)
 class Child:
     """A running process and its log."""
 
-    def __init__(self, program: Program, process: asyncio.subprocess.Process, log: Path) -> None:
-        self.program = program
-        self.process = process
-        self.log = log
+    program: Program
+    process: asyncio.subprocess.Process
+    log: Path
 
     async def end(self) -> None:
         """Ask it to end, and kill it where it does not in time."""
@@ -105,16 +106,16 @@ async def start(program: Program, *, group: int, logs: Path) -> Child:
     return Child(program, process, log)
 
 
+@dataclass(eq=False, kw_only=True)
 class Supervisor:
     """Keeps programs running: one that ends is said so and started again, later each time it ends early."""
 
-    def __init__(self, *, group: int, logs: Path, say: Callable[[str], None]) -> None:
-        self._group = group
-        self._logs = logs
-        self._say = say
-        self.children: dict[str, Child] = {}
-        """The children that run now, by name."""
-        self.restarts = 0
+    group: int
+    logs: Path
+    say: Callable[[str], None]
+    children: dict[str, Child] = field(default_factory=dict, init=False)
+    """The children that run now, by name."""
+    restarts: int = field(default=0, init=False)
 
     def last_words(self) -> str:
         """The ends of the logs of those that run and have said something, each under its name."""
@@ -129,7 +130,7 @@ class Supervisor:
         """
         pause = FIRST_PAUSE_SECONDS
         while True:
-            child = await start(program, group=self._group, logs=self._logs)
+            child = await start(program, group=self.group, logs=self.logs)
             began = time.monotonic()
             code = await self._watch(child)
             if code == BAD_SETTINGS:
@@ -140,7 +141,7 @@ class Supervisor:
             if time.monotonic() - began > SETTLED_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
             self.restarts += 1
-            self._say(
+            self.say(
                 f"{program.name} ended with {describe_exit(code)}; starting it again in {pause:g} s "
                 f"(log: {child.log})"
             )

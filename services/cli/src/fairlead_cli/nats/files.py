@@ -94,26 +94,26 @@ def grown(base: AccountLayout, more: AccountLayout) -> AccountLayout:
 class NatsDirectory:
     """The files of `fairlead nats config`. Seeds are for their owner's eyes alone; the directory of the users, too."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, stated: DirectorySource) -> None:
         self.path = path.absolute()
+        self.stated = stated
 
-    def accounts(self, stated: DirectorySource) -> list[Account]:
+    @property
+    def accounts(self) -> list[Account]:
         """The accounts; in operator mode the system's last, whose user hands new tokens to the server."""
-        accounts = stated.layout.accounts
-        return [*accounts, system_account()] if stated.server.jwt else accounts
+        accounts = self.stated.layout.accounts
+        return [*accounts, system_account()] if self.stated.server.jwt else accounts
 
-    def write(self, stated: DirectorySource, *, rotate: Sequence[str]) -> list[str]:
+    def write(self, *, rotate: Sequence[str]) -> list[str]:
         """Make the files; gives the names of the users whose key is new.
 
         Args:
-            stated: the source to make them from.
             rotate: users whose key is made anew.
 
         Raises:
             InputError: somebody to be rotated is no user, or a file cannot be written or read.
         """
-        accounts = self.accounts(stated)
-        users = [user for account in accounts for user in account.users]
+        users = [user for account in self.accounts for user in account.users]
         names = [user.name for user in users]
         unknown = sorted(set(rotate) - set(names))
         if unknown:
@@ -124,9 +124,9 @@ class NatsDirectory:
             (self.path / USERS).mkdir(mode=_PRIVATE, exist_ok=True)
             # Whoever is taken out of the layout is out.
             gone = [path for path in (self.path / USERS).iterdir() if path.stem not in names]
-            stated = self._revoked(stated, rotate, [path.stem for path in gone if path.suffix == ".nk"])
+            self._revoke(rotate, [path.stem for path in gone if path.suffix == ".nk"])
             fresh = [user.name for user in users if self._give_seed(user, anew=user.name in rotate)]
-            self._write_all(stated, accounts)
+            self._write_all()
             for path in gone:
                 if path.suffix in {".nk", ".env", ".creds"}:
                     path.unlink()
@@ -150,20 +150,18 @@ class NatsDirectory:
         except (InvalidCredentialsError, ValueError) as error:
             raise InputError(f"{path}: {error}") from error
 
-    def _revoked(
-        self, stated: DirectorySource, rotate: Sequence[str], gone: Sequence[str]
-    ) -> DirectorySource:
-        """The source with revocations: in operator mode a token stays good until its account says otherwise.
+    def _revoke(self, rotate: Sequence[str], gone: Sequence[str]) -> None:
+        """Adds revocations to the source: in operator mode a token stays good until its account says otherwise.
 
         Nobody knows any more of which account somebody was who is gone: a key means nothing to the others.
         """
-        revoked = {account: dict(keys) for account, keys in stated.revoked.items()}
-        for account in self.accounts(stated) if stated.server.jwt else ():
+        revoked = {account: dict(keys) for account, keys in self.stated.revoked.items()}
+        for account in self.accounts if self.stated.server.jwt else ():
             rotated = [user.name for user in account.users if user.name in rotate]
             for name in [*gone, *rotated]:
                 if self.seed_path(name).exists():
                     revoked.setdefault(account.name, {})[self.key(name)] = int(time.time())
-        return msgspec.structs.replace(stated, revoked=revoked)
+        self.stated = msgspec.structs.replace(self.stated, revoked=revoked)
 
     def _give_seed(self, user: NatsUser, *, anew: bool) -> bool:
         path = self.seed_path(user.name)
@@ -172,31 +170,28 @@ class NatsDirectory:
         _write(path, new_seed(KeyKind.USER) + "\n", mode=_SECRET)
         return True
 
-    def _write_all(self, stated: DirectorySource, accounts: Sequence[Account]) -> None:
-        if stated.server.jwt:
-            self._write_tokens(stated, accounts)
+    def _write_all(self) -> None:
+        users = [user for account in self.accounts for user in account.users]
+        if self.stated.server.jwt:
+            self._write_tokens()
         else:
-            keys = {user.name: self.key(user.name) for account in accounts for user in account.users}
-            _write(self.path / ACCOUNTS_FILE, plain_config(list(accounts), keys))
-        _write(self.path / SERVER_FILE, self._server_config(stated.server))
-        for account in accounts:
-            for user in account.users:
-                path = self.path / USERS / f"{user.name}.env"
-                _write(path, self._environment(stated.server, user), mode=_SECRET)
+            keys = {user.name: self.key(user.name) for user in users}
+            _write(self.path / ACCOUNTS_FILE, plain_config(self.accounts, keys))
+        _write(self.path / SERVER_FILE, self._server_config())
+        for user in users:
+            _write(self.path / USERS / f"{user.name}.env", self._environment(user), mode=_SECRET)
         # Last: a run that failed half way is made again from what stood before.
-        _write(
-            self.path / LAYOUT_FILE,
-            msgspec.json.format(msgspec.json.encode(stated), indent=2).decode() + "\n",
-        )
+        source = msgspec.json.format(msgspec.json.encode(self.stated), indent=2).decode()
+        _write(self.path / LAYOUT_FILE, f"{source}\n")
 
-    def _write_tokens(self, stated: DirectorySource, accounts: Sequence[Account]) -> None:
-        signers = self._signers(accounts)
+    def _write_tokens(self) -> None:
+        signers = self._signers()
         tokens = {}
         # Where the server of another machine keeps its streams it may write; this machine's folder it may not have.
-        resolver = str(Path(stated.server.store or self.path) / RESOLVER)
+        resolver = str(Path(self.stated.server.store or self.path) / RESOLVER)
         (self.path / TOKENS).mkdir(exist_ok=True)
-        for account in accounts:
-            token = account_token(signers, account, revoked=stated.revoked.get(account.name, {}))
+        for account in self.accounts:
+            token = account_token(signers, account, revoked=self.stated.revoked.get(account.name, {}))
             tokens[signers.key(account.name)] = token
             _write(self.path / TOKENS / f"{account.name}.jwt", token + "\n")
             for user in account.users:
@@ -206,11 +201,11 @@ class NatsDirectory:
                 )
         _write(self.path / ACCOUNTS_FILE, operator_config(signers, tokens, resolver))
 
-    def _signers(self, accounts: Sequence[Account]) -> Signers:
+    def _signers(self) -> Signers:
         folder = self.path / SIGNERS
         folder.mkdir(mode=_PRIVATE, exist_ok=True)
         known = {path.stem: path.read_text(encoding="ascii").strip() for path in folder.glob("*.nk")}
-        signers = Signers.extended(known, accounts)
+        signers = Signers.extended(known, self.accounts)
         for name, seed in signers.seeds.items():
             if name not in known:
                 _write(folder / f"{name}.nk", seed + "\n", mode=_SECRET)
@@ -220,14 +215,13 @@ class NatsDirectory:
         """The path of a user's credentials file, in operator mode."""
         return self.path / USERS / f"{user}.creds"
 
-    def tokens(self, stated: DirectorySource) -> dict[str, str]:
+    def tokens(self) -> dict[str, str]:
         """The accounts' tokens by their names, in operator mode."""
-        names = [account.name for account in self.accounts(stated)]
-        return {
-            name: (self.path / TOKENS / f"{name}.jwt").read_text(encoding="ascii").strip() for name in names
-        }
+        paths = {account.name: self.path / TOKENS / f"{account.name}.jwt" for account in self.accounts}
+        return {name: path.read_text(encoding="ascii").strip() for name, path in paths.items()}
 
-    def _environment(self, server: ServerChoice, user: NatsUser) -> str:
+    def _environment(self, user: NatsUser) -> str:
+        server = self.stated.server
         variables = {
             "FAIRLEAD_NATS_URL": server.url,
             "FAIRLEAD_NATS_NKEY_SEED": None if server.jwt else str(self.seed_path(user.name)),
@@ -237,7 +231,8 @@ class NatsDirectory:
         }
         return "".join(f"{name}={value}\n" for name, value in variables.items() if value is not None)
 
-    def _server_config(self, server: ServerChoice) -> str:
+    def _server_config(self) -> str:
+        server = self.stated.server
         store = server.store or str(self.path / "jetstream")
         lines = [
             f"# What changes is in {ACCOUNTS_FILE}: include it in a configuration of your own instead of this one, if you like.",
@@ -291,8 +286,8 @@ def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server:
         raise InputError(
             "name the clusters that Fairlead serves", hint="As in `fairlead nats config nats prod`."
         )
-    made = NatsDirectory(directory)
-    for name in made.write(stated, rotate=who.rotate):
+    made = NatsDirectory(directory, stated)
+    for name in made.write(rotate=who.rotate):
         write_line(f"{name}: new key")
     running = (
         f"a running one takes up what changed by `fairlead nats push {directory}`"

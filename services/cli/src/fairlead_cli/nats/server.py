@@ -19,7 +19,7 @@ from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.client.phrases import counted
 from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import InputError, NotRunningError
-from fairlead_cli.nats.files import LAYOUT_FILE, DirectorySource, NatsDirectory, read_stated
+from fairlead_cli.nats.files import LAYOUT_FILE, NatsDirectory, read_stated
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import DONE, UNDONE, NatsChecked
 from fairlead_cli.printing import is_for_people, print_outcome, print_sentence
@@ -43,13 +43,13 @@ async def checked(directory: Path, nats: str | None, *, form: Format = "table") 
         InputError: the directory is none of `fairlead nats config`.
         NotRunningError: nobody is there.
     """
-    stated, made = _stated_in(directory), NatsDirectory(directory)
-    plain = _reaching(stated, nats)
+    made = _made_in(directory)
+    plain = _reaching(made, nats)
 
     def how(user: NatsUser) -> tuple[str, ConnectionSettings]:
-        return made.key(user.name), _as_user(plain, stated, made, user.name)
+        return made.key(user.name), _as_user(plain, made, user.name)
 
-    everybody = logins(stated.layout.accounts, how)
+    everybody = logins(made.stated.layout.accounts, how)
     await _reach(plain)
     faults = await find_faults(everybody)
     if is_for_people(form):
@@ -67,12 +67,12 @@ async def pushed(directory: Path, nats: str | None) -> int:
     Raises:
         InputError: the directory is none of `fairlead nats config --jwt`.
     """
-    stated, made = _stated_in(directory), NatsDirectory(directory)
-    if not stated.server.jwt:
+    made = _made_in(directory)
+    if not made.stated.server.jwt:
         raise InputError("there are no tokens: the directory is for a plain configuration; reload the server")
     refused = 0
-    async with connect(_as_user(_reaching(stated, nats), stated, made, "system"), name="push") as bus:
-        for account, token in made.tokens(stated).items():
+    async with connect(_as_user(_reaching(made, nats), made, "system"), name="push") as bus:
+        for account, token in made.tokens().items():
             reply = await bus.request("$SYS.REQ.CLAIMS.UPDATE", token.encode())
             error = msgspec.json.decode(reply, type=_PushAnswer).error
             if error is None:
@@ -83,8 +83,8 @@ async def pushed(directory: Path, nats: str | None) -> int:
     return UNDONE if refused else DONE
 
 
-def _stated_in(directory: Path) -> DirectorySource:
-    """The source that the directory was made from.
+def _made_in(directory: Path) -> NatsDirectory:
+    """The directory, with the source that it was made from.
 
     Raises:
         InputError: the directory is none of `fairlead nats config`.
@@ -92,21 +92,19 @@ def _stated_in(directory: Path) -> DirectorySource:
     stated = read_stated(directory)
     if stated is None:
         raise InputError(f"{directory / LAYOUT_FILE}: there is none", hint="`fairlead nats config` makes it.")
-    return stated
+    return NatsDirectory(directory, stated)
 
 
-def _reaching(stated: DirectorySource, nats: str | None) -> ConnectionSettings:
+def _reaching(made: NatsDirectory, nats: str | None) -> ConnectionSettings:
     """The settings to reach the server, as nobody yet."""
-    plain = connection_settings(nats or stated.server.url, {})
-    authority = os.environ.get("FAIRLEAD_NATS_TLS_CA") or stated.server.tls_ca
+    plain = connection_settings(nats or made.stated.server.url, {})
+    authority = os.environ.get("FAIRLEAD_NATS_TLS_CA") or made.stated.server.tls_ca
     return msgspec.structs.replace(plain, tls_ca=authority, connect_timeout_seconds=_CONNECT_SECONDS)
 
 
-def _as_user(
-    plain: ConnectionSettings, stated: DirectorySource, made: NatsDirectory, user: str
-) -> ConnectionSettings:
+def _as_user(plain: ConnectionSettings, made: NatsDirectory, user: str) -> ConnectionSettings:
     """The settings with which one of the directory's users connects."""
-    if stated.server.jwt:
+    if made.stated.server.jwt:
         return msgspec.structs.replace(plain, creds=str(made.creds_path(user)))
     return msgspec.structs.replace(plain, nkey_seed=str(made.seed_path(user)))
 

@@ -90,12 +90,9 @@ class PodFollower:
             yield Said("this is another user's job")
             yield LastWord(_FAILED)
             return
-        self.life.processes.connected(attempt)
-        try:
+        with self.life.processes.connected(attempt):
             async for word in self._told(key, pod, skip, stop, node):
                 yield word
-        finally:
-            self.life.processes.disconnected(attempt)
 
     async def _without_pod(self, attempt: Attempt) -> list[Word]:
         """The words to a process without a pod; none where slurmctld does not answer, so that it asks again."""

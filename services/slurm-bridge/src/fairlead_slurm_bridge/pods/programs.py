@@ -1,6 +1,8 @@
 """Programs that run in pods: the processes on nodes that stand for them, their beginning and their end."""
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import structlog
@@ -28,15 +30,16 @@ class JobProcesses:
         """Attempts whose process listens now."""
         self._changed = ChangeSignal()
 
-    def connected(self, attempt: Attempt) -> None:
-        """Note that the attempt's process listens."""
+    @contextlib.contextmanager
+    def connected(self, attempt: Attempt) -> Iterator[None]:
+        """Count the attempt's process as listening for the time of the block."""
         self.listening.add(attempt)
         self._changed.notify()
-
-    def disconnected(self, attempt: Attempt) -> None:
-        """Note that the attempt's process listens no more."""
-        self.listening.discard(attempt)
-        self._changed.notify()
+        try:
+            yield
+        finally:
+            self.listening.discard(attempt)
+            self._changed.notify()
 
     def any_of(self, job: int) -> bool:
         """Whether a process of any attempt of the job listens."""

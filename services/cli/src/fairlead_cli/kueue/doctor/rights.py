@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import Collection, Iterator
+from itertools import product
 from typing import NamedTuple
 
 from fairlead_cli.kueue.doctor.survey import Right
@@ -82,32 +83,23 @@ async def rights_of(
         tenants: the namespaces that may take submissions.
         checks_gangs: whether the checker is asked for, too.
     """
-    needs = [*_needs(probed), *_submitters(tenants), *(_checkers() if checks_gangs else ())]
+    needs = _needs(probed, tenants, checks_gangs=checks_gangs)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_ask(client, need, user, accounts)) for need in needs]
     return [task.result() for task in tasks]
 
 
-def _needs(probed: str) -> Iterator[_Need]:
-    for resource in _WATCHED:
-        for verb in ("list", "watch"):
-            yield _Need(WATCHER, verb, resource)
+def _needs(probed: str, tenants: Collection[str], *, checks_gangs: bool) -> Iterator[_Need]:
+    for service, kinds in ((WATCHER, _WATCHED), (CHECKER, _CHECKED if checks_gangs else ())):
+        for resource, verb in product(kinds, ("list", "watch")):
+            yield _Need(service, verb, resource)
     for verb in ("list", "watch", "patch"):
         yield _Need(ADMITTER, verb, WORKLOADS)
     yield _Need(ADMITTER, "create", EVENTS)
     yield _Need(ADMITTER, "create", WORKLOADS, probed)
-
-
-def _submitters(tenants: Collection[str]) -> Iterator[_Need]:
     for namespace in sorted(tenants)[:MOST_TENANTS]:
         yield _Need(ADMITTER, IMPERSONATE, SERVICE_ACCOUNTS, namespace, SUBMITTER)
-
-
-def _checkers() -> Iterator[_Need]:
-    for resource in _CHECKED:
-        for verb in ("list", "watch"):
-            yield _Need(CHECKER, verb, resource)
-    for resource in (WORKLOADS, ADMISSION_CHECKS):
+    for resource in (WORKLOADS, ADMISSION_CHECKS) if checks_gangs else ():
         yield _Need(CHECKER, "patch", resource, subresource="status")
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead_bus import BusError, connect
@@ -26,21 +27,21 @@ _ROLE = "admitter"
 _RETRY_SECONDS = 1.0
 
 
+@dataclass(eq=False)
 class LeaderWatch:
     """The leader of a cluster's admitters, as far as NATS says so. Nobody is known to lead while it is out of reach."""
 
-    def __init__(self, cluster: str, nats: str | None) -> None:
-        self._cluster = cluster
-        self._nats = nats
-        self._roster: Roster | None = None
-        self._lost = False
+    cluster: str
+    nats: str | None
+    _roster: Roster | None = field(default=None, init=False)
+    _lost: bool = field(default=False, init=False)
 
     @property
     def leader(self) -> str | None:
         """Tells one lead from another; None where nobody is known to lead."""
         if self._roster is None or not self._roster.complete:
             return None
-        lease = self._roster.leader(_ROLE, self._cluster)
+        lease = self._roster.leader(_ROLE, self.cluster)
         return None if lease is None else f"{lease.replica}/{lease.epoch}"
 
     def elsewhere(self) -> list[str]:
@@ -53,7 +54,7 @@ class LeaderWatch:
         """Connects, listens, and connects again, until cancelled."""
         while True:
             try:
-                url = find_url(self._nats, os.environ)
+                url = find_url(self.nats, os.environ)
                 settings = connection_settings(url, os.environ)
                 async with connect(settings, name="watchdog") as bus, asyncio.TaskGroup() as group:
                     self._roster = Roster(bus, wake=asyncio.Event())
@@ -78,7 +79,7 @@ class LeaderWatch:
         Raises:
             CommandError: it is not.
         """
-        while find_url(self._nats, os.environ) == url:  # noqa: ASYNC110 - files of other processes ring no bell
+        while find_url(self.nats, os.environ) == url:  # noqa: ASYNC110 - files of other processes ring no bell
             await asyncio.sleep(_RETRY_SECONDS)
         raise CommandError(f"no longer at {without_password(url)}")
 
