@@ -32,31 +32,20 @@ def _managed(survey: Survey) -> Iterator[_SeenJob]:
 
 def _standing(survey: Survey) -> Iterator[_SeenJob]:
     """Jobs and PyTorchJobs that are not over, of any namespace."""
-    several = [
-        *(("Job", one.metadata, one.spec.suspend, one.status.conditions) for one in survey.jobs),
-        *(
-            (
-                "PyTorchJob",
-                one.metadata,
-                one.spec.run_policy is not None and one.spec.run_policy.suspend,
-                one.status.conditions,
-            )
-            for one in survey.pytorch_jobs
-        ),
-    ]
-    for kind, metadata, suspended, conditions in several:
-        if _is_alone(metadata) and not any(holds(conditions, end) for end in _ENDS):
-            yield _SeenJob(kind, metadata, suspended)
+    for job in survey.jobs:
+        if _is_alone(job.metadata) and not any(holds(job.status.conditions, end) for end in _ENDS):
+            yield _SeenJob("Job", job.metadata, job.spec.suspend)
+    for one in survey.pytorch_jobs:
+        if _is_alone(one.metadata) and not any(holds(one.status.conditions, end) for end in _ENDS):
+            policy = one.spec.run_policy
+            yield _SeenJob("PyTorchJob", one.metadata, policy is not None and policy.suspend)
 
 
 def _others(survey: Survey) -> Iterator[_SeenJob]:
     """Objects of other kinds that are not over, in namespaces with a LocalQueue."""
+    managed = survey.managed_namespaces
     for one in survey.others:
-        if (
-            _is_alone(one.metadata)
-            and not one.status.over
-            and one.metadata.namespace in survey.managed_namespaces
-        ):
+        if _is_alone(one.metadata) and not one.status.over and one.metadata.namespace in managed:
             yield _SeenJob(one.kind, one.metadata, suspended=False)
 
 
