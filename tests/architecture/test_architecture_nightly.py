@@ -20,7 +20,7 @@ def test_every_part_of_a_night_is_run_and_told_in_the_last_lines(
 ) -> None:
     # As if installed already: what is asked is how the parts follow one another.
     done = subprocess.run(
-        ["make", "--old-file", ".venv/.installed", "nightly", f"NIGHTLY={' '.join(parts)}"],  # noqa: S607 # whichever make
+        ["make", "--no-print-directory", "--old-file", ".venv/.installed", "nightly", f"NIGHTLY={' '.join(parts)}"],  # noqa: S607 # whichever make
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     lines = [line.split() for line in done.stdout.splitlines()[-len(parts) :]]
