@@ -30,7 +30,7 @@ PLANS: dict[int, tuple[tuple[LaneName, ...], ...]] = {
     4: ((KUBE, PROCESSES, HERMETIC), (KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
     5: (*(3 * ((KUBE, PROCESSES),)), (PROCESSES,), (HERMETIC, PROCESSES)),
     6: (*(3 * ((KUBE, PROCESSES),)), (PROCESSES,), *(2 * ((HERMETIC, PROCESSES),))),
-    7: (*(3 * ((KUBE, PROCESSES),)), *(2 * ((PROCESSES,),)), *(2 * ((HERMETIC, PROCESSES),))),
+    7: (*(3 * ((KUBE, PROCESSES),)), (PROCESSES, KUBE), (PROCESSES,), *(2 * ((HERMETIC, PROCESSES),))),
 }
 """Lanes of each worker, in the order in which it takes from them, by the number of workers (`-n`). With five and more, what
 is left of the processes fills the cores at the end."""
@@ -44,9 +44,13 @@ LONGEST = (
     "test_kueue_fairness.py",
     "test_kueue_order.py",
     "test_kueue_storm.py",
+    "test_slurm_order.py",
     "test_fairness_live.py",
     "test_nats_cluster.py",
     "test_weights_live.py",
+    "test_traces.py",
+    "test_monitoring.py",
+    "test_tenant_accounts.py",
     "test_bytes.py",
     "test_architecture_names.py",
 )
