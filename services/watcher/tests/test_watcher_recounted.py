@@ -100,12 +100,21 @@ def test_the_devices_that_claims_ask_for_count_of_all_of_a_shape_in_a_namespace(
     assert shape.demand == {"cpu": 1000}
 
 
-def test_what_a_limit_range_gives_pods_is_of_its_namespace_alone() -> None:
+@pytest.mark.parametrize(
+    ("given", "stated"),
+    [("memory", {"cpu": 1000}), ("nvidia.com/gpu", {"cpu": 1000, "nvidia.com/gpu": 5000})],
+)
+def test_what_a_limit_range_gives_pods_is_of_its_namespace_alone(given: str, stated: dict[str, int]) -> None:
+    """A queue mostly has quota of memory, and Kueue says soon of each job what it counts; cards decide who is next."""
     watched = RecountedQueues()
-    given = {"resourceRequests": [{"name": "main", "resources": {"cpu": "1", "memory": "5"}}]}
-    for tenant, name, status in (("team-a", "first", given), ("team-b", "next", {})):
+    told = {"resourceRequests": [{"name": "main", "resources": {"cpu": "1", given: "5"}}]}
+    for tenant, name, status in (("team-b", "other", {}), ("team-a", "next", {}), ("team-a", "first", told)):
         item = things.workload(name, tenant, "main", {"cpu": 1})
         item["metadata"] |= {"uid": name, "creationTimestamp": AT}
         item["status"] = status
         watched.view.workload(Key(tenant, name), workload_facts(msgspec.convert(item, Workload)))
-    assert watched.job("next").demand == {"cpu": 1000}
+        watched.view.settle(instant(AT))
+    assert watched.job("other").demand == {"cpu": 1000}
+    assert watched.job("next").demand == stated
+    watched.view.workload(Key("team-a", "first"), None)
+    assert watched.job("next").demand == {"cpu": 1000}, "nobody says it any more"

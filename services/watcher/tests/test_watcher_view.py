@@ -143,6 +143,7 @@ def workloads(draw: st.DrawFn, key: Key) -> Known:
         demand={draw(st.sampled_from(["gpu", "slices"])): draw(st.integers(0, 5))},
         counted=draw(st.booleans()),
         counted_otherwise=draw(st.booleans()),
+        counted_in_namespace=draw(st.booleans()),
         pods=1,
         run=draw(st.none() | st.builds(QuotaHold, queue=QUEUES, since=INSTANTS)),
         requeue_at=draw(st.none() | INSTANTS),

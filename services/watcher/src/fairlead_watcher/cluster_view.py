@@ -192,8 +192,10 @@ class ClusterView:
             shape = self._shape(key.namespace, facts) if isinstance(facts, WorkloadFacts) else None
             if isinstance(facts, WorkloadFacts) and shape is not None:
                 verdicts[key] = (shape, facts.verdict) if facts.verdict is not None else None
-                counts[key] = (shape, facts.demand) if facts.counted_otherwise else None
-        for shape in (*self._around.verdicts.take(verdicts), *self._around.counts.take(counts)):
+                counted = shape._replace(namespace=key.namespace if facts.counted_in_namespace else "")
+                counts[key] = (counted, facts.demand) if facts.counted_otherwise else None
+        recounted = (one._replace(namespace="") for one in self._around.counts.take(counts))
+        for shape in (*self._around.verdicts.take(verdicts), *recounted):
             if (source := Dependency("shape", "", shape)) in self._readers:
                 self._retranslate_readers(source)
             else:

@@ -92,12 +92,26 @@ def counted_otherwise(workload: Workload, demand: Demand) -> bool:
     pod_sets = workload.spec.pod_sets or ()
     if any(one.min_count is not None for one in pod_sets):
         return False  # it may hold fewer pods than others of its shape will
+    asked = _asked(workload)
+    return not asked <= demand.keys() | {_PODS} or not demand.keys() <= asked | _DEFAULTED
+
+
+def counted_in_namespace(workload: Workload, demand: Demand) -> bool:
+    """Whether what it counts besides what all pods ask for may be of a LimitRange, so that it holds in that namespace alone.
+
+    Nothing says so of a Workload. What Kueue's configuration makes of resources has names of its own, and is no card's.
+    """
+    asked = _asked(workload)
+    return asked <= demand.keys() | {_PODS} and demand.keys() <= asked | _DEFAULTED | {*CARD_RESOURCES}
+
+
+def _asked(workload: Workload) -> set[str]:
     asked = set[str]()
-    for one in pod_sets:
+    for one in workload.spec.pod_sets or ():
         spec = one.template.spec
         for container in (*(spec.containers or ()), *(spec.init_containers or ())):
             asked.update(container.resources.requests or (), container.resources.limits or ())
-    return not asked <= demand.keys() | {_PODS} or not demand.keys() <= asked | _DEFAULTED
+    return asked
 
 
 def workload_charges(workload: Workload) -> dict[str, Demand]:

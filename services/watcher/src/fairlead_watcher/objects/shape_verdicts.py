@@ -20,6 +20,8 @@ class WorkloadShape(NamedTuple):
     """The ClusterQueue."""
     equivalence: str
     """The digest; see `equivalence`."""
+    namespace: str = ""
+    """The only namespace for which the words on it hold; empty where they hold for all."""
 
 
 class FlavorVerdict(NamedTuple):

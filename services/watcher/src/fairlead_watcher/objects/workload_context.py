@@ -170,10 +170,11 @@ class WorkloadContext:
         self._looked_up.add(Dependency("shape", "", shape))
         return self._known.verdicts.refused_last(shape)
 
-    def counted(self, shape: WorkloadShape) -> Mapping[str, int] | None:
-        """The demand that Kueue counts of Workloads of a shape, where that is of other resources than they ask for."""
+    def counted(self, shape: WorkloadShape, namespace: str) -> Mapping[str, int] | None:
+        """The demand that Kueue counts of a namespace's Workloads of a shape, where that is of other resources than they ask for."""
         self._looked_up.add(Dependency("shape", "", shape))
-        return self._known.counts.of(shape)
+        counts = self._known.counts
+        return counts.of(shape) or counts.of(shape._replace(namespace=namespace))
 
     def reads_boosts(self) -> bool:
         """Whether Kueue reads boosts at all."""

@@ -13,6 +13,7 @@ from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.state import Fault, JobShape, Outcome
 from fairlead_kube.kinds.demand import (
+    counted_in_namespace,
     counted_otherwise,
     is_counted,
     pods_kept,
@@ -136,6 +137,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether Kueue has said what it counts of the Workload."""
     counted_otherwise: bool = False
     """Whether that is other resources than its pods ask for: Kueue was told to leave some out, or to count others."""
+    counted_in_namespace: bool = False
+    """Whether that may hold in its namespace alone: a LimitRange may give pods cards that they do not ask for."""
     unreadable: Fault | None = None
     """The fault for which the demand cannot be read; None where it can."""
     too_many: int = 0
@@ -175,8 +178,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
     metadata, spec, reference = workload.metadata, workload.spec, workload.spec.class_ref
     demand, eviction = _demand(workload), _eviction(workload)
     otherwise = counted_otherwise(workload, demand.amounts)
-    # Kueue gives the quota of what it deactivated away at once; of a Workload without a job nobody clears its reservation.
-    run = _run(workload) if workload.active or eviction is None else None
+    run = _run_now(workload, eviction)
     return WorkloadFacts(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -205,6 +207,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         equivalence=equivalence(workload) if otherwise or not (run or end) else "",
         counted=is_counted(workload),
         counted_otherwise=otherwise,
+        counted_in_namespace=otherwise and counted_in_namespace(workload, demand.amounts),
         unreadable=demand.unreadable,
         too_many=demand.too_many,
         run_limit=_run_limit(workload),
@@ -276,6 +279,11 @@ def _run(workload: Workload) -> QuotaHold | None:
         flavors=_flavors(workload.assignments),
         charged=_charged(workload),
     )
+
+
+def _run_now(workload: Workload, eviction: LastEviction | None) -> QuotaHold | None:
+    """The quota that it holds. Kueue gives that of what it deactivated away at once; without a job nobody clears its reservation."""
+    return _run(workload) if workload.active or eviction is None else None
 
 
 def _flavors(assignments: Iterable[PodSetAssignment]) -> dict[str, str]:

@@ -128,7 +128,7 @@ def _as_counted(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadC
     """
     if facts.counted or facts.end or queue is None:
         return facts
-    counted = around.counted(WorkloadShape(queue.name, facts.equivalence))
+    counted = around.counted(WorkloadShape(queue.name, facts.equivalence), facts.namespace)
     if counted is None:
         return facts
     shapes = facts.shapes or [_alike(facts)]  # its pods ask nodes for all of it
