@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.messages.state import JobShape, JobState, NodeState
 from fairlead_policy.fit.feasibility import StatedNodes
-from fairlead_policy.fit.words import in_words
 from fairlead_testkit.inputs.builders import a_job, a_node
 
 GPU = "nvidia.com/gpu"
@@ -22,7 +21,7 @@ def job(demand: dict[str, int], *, pods: int = 1, shapes: Sequence[JobShape] = (
 
 
 def said(asked: JobState, *nodes: NodeState) -> list[str]:
-    return list(map(in_words, StatedNodes().outgrown(asked, nodes)))
+    return list(map(str, StatedNodes().outgrown(asked, nodes)))
 
 
 def test_a_pod_larger_than_the_largest_node_is_told() -> None:

@@ -19,8 +19,8 @@ from fairlead_policy.fit.unschedulable import (
     PodsShort,
     TooFewCards,
     TotalShort,
+    all_in_words,
 )
-from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_testkit.inputs.builders import a_card
@@ -60,7 +60,7 @@ def placed(answer: Placement | Unfit) -> Placement:
 
 def said(answer: Placement | Unfit) -> list[str]:
     assert unfit(answer).exact
-    return [in_words(reason) for reason in unfit(answer).reasons]
+    return list(map(str, unfit(answer).reasons))
 
 
 NODES = [node("a", gpu=4), node("b", gpu=8), node("c", gpu=6)]
@@ -327,9 +327,7 @@ def test_a_card_in_mig_mode_leaves_the_answer_open() -> None:
     mig = a_card(uuid="GPU-0", count=7, memory=81_920, mode="mig")
     answer = unfit(place(gang(fraction(memory=1000)), [node("a", cards=(mig,))]))
     assert not answer.exact
-    assert in_words(answer.reasons[0]) == (
-        "workers: the only card is in MIG mode, which Fairlead does not count."
-    )
+    assert str(answer.reasons[0]) == ("workers: the only card is in MIG mode, which Fairlead does not count.")
 
 
 def test_some_pods_on_cards_and_why_not_more() -> None:
@@ -416,8 +414,8 @@ def test_a_sentence_lists_twenty_names_and_counts_the_rest() -> None:
     names = tuple(f"r-{number}" for number in range(22))
     some = ", ".join(names[:20])
     told = "workers: no node has enough {} free at once, though each is there by itself."
-    assert in_words(NoNodeHasAll(shape="workers", resources=names)) == told.format(f"{some} and 2 more")
-    assert in_words(NoNodeHasAll(shape="workers", resources=names[:3])) == told.format("r-0, r-1 and r-2")
+    assert str(NoNodeHasAll(shape="workers", resources=names)) == told.format(f"{some} and 2 more")
+    assert str(NoNodeHasAll(shape="workers", resources=names[:3])) == told.format("r-0, r-1 and r-2")
 
 
 def test_pods_that_several_reasons_in_a_row_are_of_are_named_once() -> None:

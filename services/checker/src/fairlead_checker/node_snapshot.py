@@ -10,8 +10,7 @@ from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_policy.fit.observed import FitQuestion, fit_question
 from fairlead_policy.fit.results import PlacedPod, Placement, with_pods
 from fairlead_policy.fit.shapes import FitNode, Gang
-from fairlead_policy.fit.unschedulable import ask_refused
-from fairlead_policy.fit.words import all_in_words, in_words
+from fairlead_policy.fit.unschedulable import all_in_words, ask_refused
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.requests import VgpuRequestError
 
@@ -61,7 +60,7 @@ class NodeSnapshot:
             pods = workload.gang(self._flavors, counts)
             question = fit_question(pods, self._nodes.values(), workload.zone_key)
         except VgpuRequestError as error:
-            return StartAnswer(fits=False, why=in_words(ask_refused(error)))
+            return StartAnswer(fits=False, why=str(ask_refused(error)))
         except FieldError as error:
             return StartAnswer(fits=True, why=f"Not looked at, as what it asks for cannot be read: {error}.")
         key = msgspec.json.encode(question.gang)

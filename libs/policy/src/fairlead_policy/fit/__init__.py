@@ -5,7 +5,7 @@ in the way and whether that is proven. Quota is not asked here: a job may well h
 
 `shapes` are nodes and gangs, `filters` are labels and taints, `card_fit` and `packing` are the cards of one node,
 `node_table` is nodes as columns, `card_table` cards as columns, `filling` puts pods on them, `search` proves, `verify` checks,
-`diagnosis` says why not, `unschedulable` are the reasons, `words` says them to people. `facts` are a snapshot's nodes and jobs,
+`diagnosis` says why not, `unschedulable` are the reasons, which people hear in words. `facts` are a snapshot's nodes and jobs,
 `observed` are Kubernetes' nodes and pods, for all who ask of a cluster itself, `feasibility` are those that services state.
 `results` are the two answers, and nodes after pods were put on them. Modelled of Kubernetes: node selectors, required node
 affinity, taints, resources, the number of pods. Not modelled: affinity between pods, topology spread constraints, host ports,

@@ -16,7 +16,6 @@ ROOT = Path(__file__).resolve().parents[5]
 VOICES: dict[str, tuple[str, ...]] = {
     "explain": (
         "libs/policy/src/fairlead_policy/explain/*.py",
-        "libs/policy/src/fairlead_policy/fit/words.py",
         "libs/policy/src/fairlead_policy/fit/unschedulable.py",
         "services/scorer/src/fairlead_scorer/query/*.py",
         "services/scorer/src/fairlead_scorer/state/policy_reader.py",

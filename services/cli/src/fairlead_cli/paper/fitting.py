@@ -6,8 +6,7 @@ import msgspec
 
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy.fit.unschedulable import UnschedulableReason
-from fairlead_policy.fit.words import all_in_words, in_words
+from fairlead_policy.fit.unschedulable import UnschedulableReason, all_in_words
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.ordering import OrderedPool
 from fairlead_policy.snapshot.placement import FitVerdict, JobFit, NodeFit, Walk, walk
@@ -65,7 +64,7 @@ def fit_line(fit: JobFit) -> FitLine:
         answer=fit.answer.value,
         nodes=fit.nodes,
         proven=fit.exact,
-        why=tuple(map(in_words, fit.reasons)),
+        why=tuple(map(str, fit.reasons)),
         reasons=fit.reasons,
     )
 

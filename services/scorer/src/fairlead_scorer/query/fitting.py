@@ -20,8 +20,8 @@ from fairlead_policy.fit.unschedulable import (
     TooFewCards,
     TotalShort,
     UnschedulableReason,
+    all_in_words,
 )
-from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 
@@ -103,7 +103,7 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
             never=[f"{said} {all_in_words(reasons[:_LISTED])}"], shortfalls=shortfalls_of("never", reasons)
         )
     if pool is not None and (short := list(_lacking(job, pool, cache))):
-        return JobMisfit(no_quota=list(map(in_words, short)), shortfalls=shortfalls_of("no-quota", short))
+        return JobMisfit(no_quota=list(map(str, short)), shortfalls=shortfalls_of("no-quota", short))
     if reasons := sizes.crowded_out(job, nodes):
         said = f"The cards of cluster {job.cluster} have no room for it now, as HAMi gave them away."
         return JobMisfit(

@@ -18,7 +18,6 @@ from fairlead_policy.fit.filters import may_use
 from fairlead_policy.fit.observed import fit_question, less_pods
 from fairlead_policy.fit.results import PlacedPod, Unfit, with_pods
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
-from fairlead_policy.fit.words import in_words
 
 _TOLD = 3
 """Number of reasons that a refusal names; the first are the plainest."""
@@ -105,7 +104,7 @@ class CapacityCache:
             return RoomKept(node=use.node)
         found = _placed(ask, self.nodes().values())
         if isinstance(found, Unfit):
-            return NoRoom(why=" ".join(map(in_words, found.reasons[:_TOLD])))
+            return NoRoom(why=" ".join(map(str, found.reasons[:_TOLD])))
         self._promised[key] = found
         self._changed(found.pod.node, freed=False)
         return RoomKept(node=found.pod.node)

@@ -21,8 +21,12 @@ from fairlead_kube.kinds.workloads import PodSet, Workload
 from fairlead_policy.fit.observed import FitQuestion, empty_node, fit_question
 from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import FitNode
-from fairlead_policy.fit.unschedulable import NoZoneHoldsAll, UnschedulableReason, ask_refused
-from fairlead_policy.fit.words import all_in_words
+from fairlead_policy.fit.unschedulable import (
+    NoZoneHoldsAll,
+    UnschedulableReason,
+    all_in_words,
+    ask_refused,
+)
 from fairlead_policy.hami.requests import VgpuRequestError
 
 _PODS = "pods"
