@@ -8,7 +8,6 @@ import numpy as np
 from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
-from fairlead_policy.fit.filters import matches, may_use, selected, untolerated
 from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.shapes import PODS, FitNode, Gang, PodShape
@@ -52,15 +51,15 @@ def reasons_of(gang: Gang, zone: ZoneNodes) -> list[UnschedulableReason]:
 
 def _of_shape(zone: ZoneNodes, number: int) -> Iterator[UnschedulableReason]:
     shape = zone.shapes[number]
-    matching = [node for node in zone.nodes if matches(shape, node)]
+    matching = [node for node in zone.nodes if shape.matches(node)]
     if not matching:
         yield _no_match(shape, zone.nodes)
         return
-    usable = [node for node in matching if may_use(shape, node)]
+    usable = [node for node in matching if shape.may_use(node)]
     if usable:
         yield from _on_usable(zone, number, usable)
     if len(usable) < len(matching):
-        taints = {str(taint) for node in matching for taint in untolerated(shape, node)}
+        taints = {str(taint) for node in matching for taint in shape.untolerated(node)}
         kept_off = len(matching) - len(usable)
         yield TaintsInTheWay(shape=shape.name, taints=tuple(sorted(taints)), nodes=kept_off, all=not usable)
 
@@ -79,7 +78,7 @@ def _on_usable(zone: ZoneNodes, number: int, usable: Sequence[FitNode]) -> Itera
 
 
 def _no_match(shape: PodShape, nodes: Sequence[FitNode]) -> UnschedulableReason:
-    if any(selected(shape, node) for node in nodes):
+    if any(shape.selects(node) for node in nodes):
         return NoMatch(shape=shape.name, labels={}, affinity=True)
     pairs = sorted(shape.selector.items())
     missing = {key: value for key, value in pairs if all(node.labels.get(key) != value for node in nodes)}

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+import msgspec
+
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.frontend.card_annotations import (
@@ -91,21 +93,9 @@ def cards_on(node: SnapshotNode) -> tuple[CardState, ...]:
 
 
 def _card(card: SnapshotCard) -> CardState:
-    return CardState(
-        uuid=card.uuid,
-        count=card.count,
-        memory=card.memory,
-        cores=card.cores,
-        model=card.model,
-        index=card.index,
-        numa=card.numa,
-        mode=card.mode,
-        health=card.health,
-        cordoned=card.cordoned,
-        used_count=card.used.count,
-        used_memory=card.used.memory,
-        used_cores=card.used.cores,
-    )
+    fields, used = msgspec.structs.asdict(card), card.used
+    del fields["used"]
+    return CardState(**fields, used_count=used.count, used_memory=used.memory, used_cores=used.cores)
 
 
 def shapes_of(job: FitJob, *, with_cards: bool) -> list[SnapshotShape]:

@@ -8,7 +8,6 @@ from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.exact.ranking import Flags, Ints
 from fairlead_policy.fit.card_fit import deal_pods, pods_on_cards
 from fairlead_policy.fit.card_table import CardTable
-from fairlead_policy.fit.filters import usable
 from fairlead_policy.fit.packing import Budget, Kind, kind_of, packing_rank, wants_of
 from fairlead_policy.fit.shapes import PODS, FitNode, Gang, PodShape
 from fairlead_policy.hami.admission import MIG, Refusal, barred
@@ -38,7 +37,7 @@ class ZoneNodes:
         self.free = self._free()
         self.demand = self._demand()
         self.eligible: Flags = np.array(
-            [usable(shape, self.nodes) for shape in gang.shapes], np.bool_
+            [shape.usable(self.nodes) for shape in gang.shapes], np.bool_
         ).reshape(len(gang.shapes), len(self.nodes))
         self._on_cards: dict[int, Ints] = {}
         self._alone: dict[int, Ints] = {}

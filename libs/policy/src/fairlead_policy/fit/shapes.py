@@ -1,6 +1,6 @@
 """Nodes and gangs, as facts. Quantities are integers in base units: millicores, bytes, thousandths."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -16,6 +16,7 @@ PODS = "pods"
 """The resource that every pod takes one of, on nodes that state it."""
 
 _ONE_POD = 1000
+_KEEPS_OFF = ("NoSchedule", "NoExecute")
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _NO_CARD_ANNOTATIONS = CardAnnotations()
@@ -78,6 +79,37 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
                 raise FieldError(
                     f"{self.name}.vgpus", str(ask), "an ask is for one card or more, of nothing negative"
                 )
+
+    def may_use(self, node: FitNode) -> bool:
+        """Whether labels and taints let the pods on the node, whatever is free there.
+
+        As kube-scheduler's plugins NodeAffinity and TaintToleration decide
+        (https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/, .../taint-and-toleration/).
+        """
+        return self.matches(node) and next(self.untolerated(node), None) is None
+
+    def usable(self, nodes: Iterable[FitNode]) -> list[bool]:
+        """Whether labels and taints let the pods on each node; mostly they ask for no labels, and nodes have no taints."""
+        if self.selector or self.affinity:
+            return [self.may_use(node) for node in nodes]
+        return [not node.taints or next(self.untolerated(node), None) is None for node in nodes]
+
+    def matches(self, node: FitNode) -> bool:
+        """Whether the node has the labels that the pods ask for: all of the selector, and of some group of the affinity."""
+        return self.selects(node) and (
+            not self.affinity
+            or any(group and all(one.holds(node.labels) for one in group) for group in self.affinity)
+        )
+
+    def selects(self, node: FitNode) -> bool:
+        """Whether the node has the labels of the selector."""
+        return all(node.labels.get(key) == value for key, value in self.selector.items())
+
+    def untolerated(self, node: FitNode) -> Iterator[Taint]:
+        """The taints that keep the pods off."""
+        for taint in node.taints:
+            if taint.effect in _KEEPS_OFF and not any(one.tolerates(taint) for one in self.tolerations):
+                yield taint
 
     def demand_on(self, node: FitNode) -> dict[str, int]:
         """The demand of one pod there, and its place among the node's pods."""

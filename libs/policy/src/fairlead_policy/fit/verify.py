@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from fairlead_contracts.frontend.cards import CardState
-from fairlead_policy.fit.filters import may_use
 from fairlead_policy.fit.results import PlacedPod
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.admission import refusal_of
@@ -19,7 +18,7 @@ def holds(gang: Gang, nodes: Mapping[str, FitNode], pods: Iterable[PlacedPod]) -
     zones, started = set(), Counter[int]()
     for pod in starting:
         shape, node = gang.shapes[pod.shape], nodes[pod.node]
-        if not may_use(shape, node) or not _takes(free[pod.node], shape.demand_on(node)):
+        if not shape.may_use(node) or not _takes(free[pod.node], shape.demand_on(node)):
             return False
         if not _cards_take(cards[pod.node], shape, pod):
             return False

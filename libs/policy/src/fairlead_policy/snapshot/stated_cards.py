@@ -164,19 +164,9 @@ def _idle(card: CardState) -> CardState:
 
 def stated_card(card: CardState) -> SnapshotCard:
     """The card as a snapshot has it."""
-    return SnapshotCard(
-        uuid=card.uuid,
-        memory=card.memory,
-        cores=card.cores,
-        count=card.count,
-        model=card.model,
-        index=card.index,
-        numa=card.numa,
-        mode=card.mode,
-        health=card.health,
-        cordoned=card.cordoned,
-        used=CardUse(count=card.used_count, memory=card.used_memory, cores=card.used_cores),
-    )
+    fields = msgspec.structs.asdict(card)
+    used = {name: fields.pop(f"used_{name}") for name in ("count", "memory", "cores")}
+    return SnapshotCard(**fields, used=CardUse(**used))
 
 
 def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:

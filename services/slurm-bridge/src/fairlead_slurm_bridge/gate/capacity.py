@@ -14,7 +14,6 @@ import msgspec
 from fairlead_contracts.frontend.cards import PER_VGPU, VGPUS, Allocation
 from fairlead_contracts.frontend.observed import ObservedPods
 from fairlead_kube.reflector import Key
-from fairlead_policy.fit.filters import may_use
 from fairlead_policy.fit.observed import fit_question, less_pods
 from fairlead_policy.fit.results import PlacedPod, Unfit, with_pods
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
@@ -186,7 +185,7 @@ def _with_promises(node: FitNode, promises: Iterable[_Promise]) -> FitNode:
 
 def free_gpus(nodes: Iterable[FitNode], shape: PodShape) -> int:
     """The number of whole GPUs that nobody has any part of, on nodes where such pods may run."""
-    return sum(_free_on(node) for node in nodes if may_use(shape, node))
+    return sum(_free_on(node) for node in nodes if shape.may_use(node))
 
 
 def _free_on(node: FitNode) -> int:
