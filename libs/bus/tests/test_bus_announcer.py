@@ -70,7 +70,7 @@ class Lapsing(Leadership):
 
     def lapse(self, *, lapsed: bool) -> None:
         self.lapsed = lapsed
-        self._wake.set()
+        self.wake.set()
 
 
 class ToggledEndpoints:

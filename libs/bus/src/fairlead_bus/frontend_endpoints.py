@@ -1,6 +1,7 @@
 """Endpoints where a frontend behind the bus takes its verbs: open while it leads, deaf to leaders of the past."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from fairlead_bus.connection.bus import Bus
@@ -84,23 +85,19 @@ class EpochFence:
             self._keep(epoch)
 
 
+@dataclass(eq=False)
 class FrontendEndpoints:
-    """The subjects of a frontend's verbs; the endpoints of its announcer.
+    """The subjects of a frontend's verbs; the endpoints of its announcer."""
 
-    Args:
-        frontend: the code that does what is asked for.
-        leadership: leadership for the cluster's state: who does not own that may change nothing.
-        fence: refuses leaders of the past.
-    """
+    bus: Bus
+    cluster: str
+    frontend: FrontendVerbs
+    leadership: Leadership
+    """Leadership for the cluster's state: who does not own that may change nothing."""
+    fence: EpochFence
+    """Refuses leaders of the past."""
 
-    def __init__(
-        self, bus: Bus, cluster: str, frontend: FrontendVerbs, leadership: Leadership, fence: EpochFence
-    ) -> None:
-        self._bus = bus
-        self._cluster = cluster
-        self._frontend = frontend
-        self._leadership = leadership
-        self._fence = fence
+    def __post_init__(self) -> None:
         self._handlers: dict[FrontendVerb, Callable[[Asked], Awaitable[bytes]]] = {
             "create": self._create,
             "levels": self._set_levels,
@@ -113,7 +110,7 @@ class FrontendEndpoints:
         if self._endpoints:
             return
         for verb, handle in self._handlers.items():
-            self._endpoints.append(await self._bus.serve(subjects.frontend(self._cluster, verb), handle))
+            self._endpoints.append(await self.bus.serve(subjects.frontend(self.cluster, verb), handle))
 
     async def close(self) -> None:
         """See `RequestEndpoints`."""
@@ -123,27 +120,25 @@ class FrontendEndpoints:
 
     async def _create(self, asked: Asked) -> bytes:
         request = self._admitted(CREATE_JOBS, asked)
-        return to_packed(CreateReplies(replies=list(await self._frontend.create(request.jobs))))
+        return to_packed(CreateReplies(replies=list(await self.frontend.create(request.jobs))))
 
     async def _set_levels(self, asked: Asked) -> bytes:
         request = self._admitted(SET_LEVELS, asked)
-        return to_packed(LevelReplies(replies=list(await self._frontend.set_levels(request.levels))))
+        return to_packed(LevelReplies(replies=list(await self.frontend.set_levels(request.levels))))
 
     async def _delete(self, asked: Asked) -> bytes:
         request = self._admitted(DELETE_JOBS, asked)
-        return to_packed(DeleteReplies(replies=list(await self._frontend.delete(request.jobs))))
+        return to_packed(DeleteReplies(replies=list(await self.frontend.delete(request.jobs))))
 
     def _admitted[R: FrontendRequest](self, codec: Codec[R], asked: Asked) -> R:
         """The request, where it can be read and comes from no leader of the past."""
-        own = self._leadership.epoch
+        own = self.leadership.epoch
         if (
             own is None
         ):  # a process that was paused finds requests that waited for it: by now another may lead
-            raise Rejected(
-                UNAVAILABLE, f"this process does not lead for cluster {self._cluster!r}; ask again"
-            )
+            raise Rejected(UNAVAILABLE, f"this process does not lead for cluster {self.cluster!r}; ask again")
         request = read_request(codec, asked.payload)
-        self._fence.check(request.epoch, own)
+        self.fence.check(request.epoch, own)
         return request
 
 

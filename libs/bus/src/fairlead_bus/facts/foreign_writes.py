@@ -9,6 +9,7 @@ from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Ack
 from fairlead_bus.errors import JetStreamNotFoundError, RetryableBusError
 from fairlead_bus.streams.feed import Feed
+from fairlead_contracts import subjects, topology
 
 _AGAIN_SECONDS = 0.2
 
@@ -21,14 +22,13 @@ class ForeignWrites:
 
     Args:
         bus: the connection that the owner writes by.
-        filter: pattern of the subjects.
+        cluster: the cluster whose state the owner writes.
         wake: set when there may be something to take.
     """
 
-    def __init__(self, bus: Bus, *, stream: str, filter: str, wake: asyncio.Event) -> None:  # noqa: A002 - the word of NATS
+    def __init__(self, bus: Bus, *, cluster: str, wake: asyncio.Event) -> None:
         self._bus = bus
-        self._stream = stream
-        self._filter = filter
+        self._filter = subjects.state_filter(cluster)
         self._wake = wake
         self._begun = asyncio.Event()
         self._feed: Feed | None = None
@@ -60,8 +60,8 @@ class ForeignWrites:
 
     def take(self) -> set[str]:
         """Subjects that somebody else wrote since the last take. Ask only while no write of the owner is unacked."""
-        subjects, self._heard = set(self._heard.values()), {}
-        return subjects
+        heard, self._heard = self._heard, {}
+        return set(heard.values())
 
     async def run(self) -> None:
         """Hears until cancelled."""
@@ -77,7 +77,7 @@ class ForeignWrites:
     async def _hear(self) -> None:
         feed = Feed(
             self._bus,
-            stream=self._stream,
+            stream=topology.STATE,
             subject=self._filter,
             deliver=self._take_in,
             start={"deliver_policy": "by_start_sequence", "opt_start_seq": self._at + 1},

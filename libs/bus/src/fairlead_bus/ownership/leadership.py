@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import MSG_ID
@@ -22,6 +23,7 @@ _RETRY_SECONDS = 0.2
 _STEP_DOWN_SECONDS = 1.0
 
 
+@dataclass(eq=False)
 class Leadership:
     """Stands for election for as long as it runs.
 
@@ -32,27 +34,20 @@ class Leadership:
     `describe` puts into the lease, at each renewal, what whoever leads says of itself and of the cluster.
     """
 
-    def __init__(
-        self,
-        bus: Bus,
-        *,
-        role: str,
-        cluster: str,
-        replica: str,
-        wake: asyncio.Event,
-        describe: Callable[[LeaderLease], LeaderLease] = lambda lease: lease,
-    ) -> None:
-        self._describe = describe
-        self._bus = bus
-        self._role = role
-        self._cluster = cluster
-        self._replica = replica
-        self._wake = wake
+    bus: Bus
+    _: KW_ONLY
+    role: str
+    cluster: str
+    replica: str
+    wake: asyncio.Event
+    describe: Callable[[LeaderLease], LeaderLease] = lambda lease: lease
+
+    def __post_init__(self) -> None:
         self._stream = bucket_stream(MEMBERS)
-        self._subject = kv_subject(MEMBERS, leader_key(role, cluster))
+        self._subject = kv_subject(MEMBERS, leader_key(self.role, self.cluster))
         self._seen = asyncio.Event()
         self._key: Mirror[LeaderLease] = Mirror(
-            bus, stream=self._stream, filter=self._subject, codec=LEADER_LEASE, wake=self._seen
+            self.bus, stream=self._stream, filter=self._subject, codec=LEADER_LEASE, wake=self._seen
         )
         self._held: int | None = None
         self._last = 0
@@ -70,18 +65,18 @@ class Leadership:
         Raises:
             RetryableBusError: the leader could not be found out.
         """
-        found = await self._bus.last(self._stream, self._subject)
+        found = await self.bus.last(self._stream, self._subject)
         held = self._held
         if held is None or found is None or is_deletion(found.headers):
             return False
-        return found.seq == held or found.headers.get(MSG_ID, "").startswith(f"{self._replica}.{held}.")
+        return found.seq == held or found.headers.get(MSG_ID, "").startswith(f"{self.replica}.{held}.")
 
     async def run(self) -> None:
         """Takes the key when it is free, renews it, and gives it back when cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._key.run(), name=f"leader key of {self._cluster}")
-                group.create_task(self._contend(), name=f"leadership of {self._cluster}")
+                group.create_task(self._key.run(), name=f"leader key of {self.cluster}")
+                group.create_task(self._contend(), name=f"leadership of {self.cluster}")
         finally:
             await self._step_down()
 
@@ -96,9 +91,9 @@ class Leadership:
                 self._lose()
             except RetryableBusError as error:
                 pause = _RETRY_SECONDS
-                self._bus.observer.note("leadership.missed", cluster=self._cluster, error=str(error))
+                self.bus.observer.note("leadership.missed", cluster=self.cluster, error=str(error))
             if self.epoch != led:
-                self._wake.set()
+                self.wake.set()
             await self._pause(pause)
 
     async def _pause(self, seconds: float) -> None:
@@ -114,14 +109,14 @@ class Leadership:
 
     async def _acquire(self) -> None:
         """Takes the key where it is absent, deleted or expired: always expecting exactly what was seen."""
-        found = await self._bus.last(self._stream, self._subject)
+        found = await self.bus.last(self._stream, self._subject)
         if found is not None and not is_deletion(found.headers):
             return
         sent = time.monotonic()
         seq = await self._swap(self._lease(0), found.seq if found else 0)
         self._held = self._last = seq
         self._trust(sent)
-        self._bus.observer.note("leadership.gained", cluster=self._cluster, epoch=seq)
+        self.bus.observer.note("leadership.gained", cluster=self.cluster, epoch=seq)
 
     async def _renew(self) -> None:
         """Renews the lease. Where the swap succeeds, nobody else has led since our last write: the epoch goes on."""
@@ -134,15 +129,15 @@ class Leadership:
         lapsed = self.epoch is None
         self._trusted_until = sent + TRUSTED_SECONDS
         if lapsed and self.epoch is not None:
-            self._wake.set()  # the trust may have lapsed while the renewal was on its way
+            self.wake.set()  # the trust may have lapsed while the renewal was on its way
         if self._lapse is not None:
             self._lapse.cancel()
         wait = self._trusted_until - time.monotonic()
-        self._lapse = asyncio.get_running_loop().call_later(wait, self._wake.set)
+        self._lapse = asyncio.get_running_loop().call_later(wait, self.wake.set)
 
     def _lose(self) -> None:
         if self._held is not None:
-            self._bus.observer.note("leadership.lost", cluster=self._cluster, epoch=self._held)
+            self.bus.observer.note("leadership.lost", cluster=self.cluster, epoch=self._held)
         self._held = None
         self._trusted_until = 0.0
 
@@ -152,35 +147,35 @@ class Leadership:
         self._trusted_until = 0.0
         if self._lapse is not None:
             self._lapse.cancel()
-        self._wake.set()
+        self.wake.set()
         if held is None:
             return
         try:
-            await self._bus.publish(
+            await self.bus.publish(
                 self._subject, b"", headers=KV_DELETE, expect_last=self._last, timeout=_STEP_DOWN_SECONDS
             )
         except BusError as error:
-            self._bus.observer.note("leadership.not_released", cluster=self._cluster, error=str(error))
+            self.bus.observer.note("leadership.not_released", cluster=self.cluster, error=str(error))
 
     def _lease(self, epoch: int) -> bytes:
         lease = LeaderLease(
-            role=self._role,
-            cluster=self._cluster,
-            replica=self._replica,
+            role=self.role,
+            cluster=self.cluster,
+            replica=self.replica,
             epoch=epoch,
             renewed=from_seconds(time.time()),
         )
-        return to_json(self._describe(lease))
+        return to_json(self.describe(lease))
 
     async def _swap(self, payload: bytes, expected: int) -> int:
         """Writes the key. A renewal whose outcome we never learnt counts as ours: its Msg-Id carries our epoch."""
-        ours = None if self._held is None else f"{self._replica}.{self._held}."
+        ours = None if self._held is None else f"{self.replica}.{self._held}."
         return await swap(
-            self._bus,
+            self.bus,
             stream=self._stream,
             subject=self._subject,
             payload=payload,
             expected=expected,
-            msg_id=new_msg_id(ours.removesuffix(".") if ours else self._replica),
+            msg_id=new_msg_id(ours.removesuffix(".") if ours else self.replica),
             is_ours=lambda found: ours is not None and found.startswith(ours),
         )

@@ -1,10 +1,12 @@
 """Live members and leaders, as the `members` bucket has them."""
 
 import asyncio
+from collections.abc import Callable
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_bus.streams.mirror import Mirror
+from fairlead_contracts.base.codec import Codec
 from fairlead_contracts.messages.members import LEADER_LEASE, MEMBER_LEASE, LeaderLease, MemberLease
 from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import MEMBERS
@@ -23,23 +25,18 @@ class Roster:
     """
 
     def __init__(self, bus: Bus, *, wake: asyncio.Event, each_renewal: bool = True) -> None:
-        stream = bucket_stream(MEMBERS)
-        self._members: Mirror[MemberLease] = Mirror(
-            bus,
-            stream=stream,
-            filter=kv_subject(MEMBERS, "member.>"),
-            codec=MEMBER_LEASE,
-            wake=wake,
-            repeats=None if each_renewal else _same_member,
-        )
-        self._leaders: Mirror[LeaderLease] = Mirror(
-            bus,
-            stream=stream,
-            filter=kv_subject(MEMBERS, "leader.>"),
-            codec=LEADER_LEASE,
-            wake=wake,
-            repeats=None if each_renewal else _same_leader,
-        )
+        def mirror[L](keys: str, codec: Codec[L], repeats: Callable[[L, L], bool]) -> Mirror[L]:
+            return Mirror(
+                bus,
+                stream=bucket_stream(MEMBERS),
+                filter=kv_subject(MEMBERS, keys),
+                codec=codec,
+                wake=wake,
+                repeats=None if each_renewal else repeats,
+            )
+
+        self._members = mirror("member.>", MEMBER_LEASE, _same_member)
+        self._leaders = mirror("leader.>", LEADER_LEASE, _same_leader)
 
     @property
     def complete(self) -> bool:

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -53,35 +54,25 @@ LAST_PER_SUBJECT: Mapping[str, object] = {"deliver_policy": "last_per_subject"}
 NEW: Mapping[str, object] = {"deliver_policy": "new"}
 
 
+@dataclass(eq=False)
 class Feed:
-    """Calls `deliver` with each message in order; `broken` ends with the reason once order is in doubt.
+    """Calls `deliver` with each message in order; `broken` ends with the reason once order is in doubt."""
 
-    Args:
-        subject: filter of its subjects.
-        start: the point at which to begin, as the server's configuration of consumers says it.
-        create_seconds: seconds that the server may take to begin.
-        sliced: asked for slice by slice. Where the stream has durables this takes the right to ask for the messages of
-            those, too, and it is better pushed.
-    """
+    bus: Bus
+    _: KW_ONLY
+    stream: str
+    subject: str
+    """Filter of its subjects."""
+    deliver: DeliverMsg
+    start: Mapping[str, object] = field(default_factory=lambda: LAST_PER_SUBJECT)
+    """The point at which to begin, as the server's configuration of consumers says it."""
+    create_seconds: float = API_TIMEOUT_SECONDS
+    """Seconds that the server may take to begin."""
+    sliced: bool = False
+    """Asked for slice by slice. Where the stream has durables this takes the right to ask for the messages of those, too,
+    and it is better pushed."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        *,
-        stream: str,
-        subject: str,
-        deliver: DeliverMsg,
-        start: Mapping[str, object] = LAST_PER_SUBJECT,
-        create_seconds: float = API_TIMEOUT_SECONDS,
-        sliced: bool = False,
-    ) -> None:
-        self._bus = bus
-        self._stream = stream
-        self._subject = subject
-        self._deliver = deliver
-        self._start = start
-        self._create_seconds = create_seconds
-        self._sliced = sliced
+    def __post_init__(self) -> None:
         self._outstanding = 0
         """Messages that were asked for and have not come yet."""
         self._inbox = ""
@@ -99,17 +90,17 @@ class Feed:
         self._forget_connection: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Self:
-        self._inbox = self._bus.connection.new_inbox()
-        self._forget_connection = self._bus.on_connection(
+        self._inbox = self.bus.connection.new_inbox()
+        self._forget_connection = self.bus.on_connection(
             lambda up: self.abandon("reconnected" if up else "disconnected")
         )
         self._watch_silence()
         try:
-            self._subscription = await self._bus.connection.listen_inline(self._inbox, self._on_message)
-            self.created = await self._bus.jetstream.create_consumer(
-                self._stream, self._config(), timeout=self._create_seconds
+            self._subscription = await self.bus.connection.listen_inline(self._inbox, self._on_message)
+            self.created = await self.bus.jetstream.create_consumer(
+                self.stream, self._config(), timeout=self.create_seconds
             )
-            if self._sliced:
+            if self.sliced:
                 await self._ask_for(2 * SLICE)
         except BaseException:
             await self.__aexit__(None, None, None)
@@ -124,7 +115,7 @@ class Feed:
         if self._timer is not None:
             self._timer.cancel()
         if self._subscription is not None:
-            await self._bus.connection.unlisten(self._subscription)
+            await self.bus.connection.unlisten(self._subscription)
         if not self.broken.done() or self.broken.cancelled():
             self.broken.cancel()
         elif (reason := self.broken.exception()) is not None:
@@ -136,20 +127,20 @@ class Feed:
         # jobs in memory for hours.
         self._forget_connection = lambda: None
         self._timer = self._subscription = None
-        self._deliver = lambda _message, _seq: None
+        self.deliver = lambda _message, _seq: None
 
     def _config(self) -> Mapping[str, object]:
         common: dict[str, object] = {
             "name": self._name,  # named, so that a grant can restrict the filter
-            "filter_subject": self._subject,
+            "filter_subject": self.subject,
             "ack_policy": "none",
             "max_deliver": 1,
             "replay_policy": "instant",
             "mem_storage": True,
             "num_replicas": 1,
-            **self._start,
+            **self.start,
         }
-        if self._sliced:
+        if self.sliced:
             return {**common, "inactive_threshold": int(_UNASKED_SECONDS * _NANO)}
         return {
             **common,
@@ -166,8 +157,8 @@ class Feed:
             "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
         }
         self._outstanding += more
-        verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
-        await self._bus.connection.send(verb, msgspec.json.encode(request), reply=self._inbox)
+        verb = f"$JS.API.CONSUMER.MSG.NEXT.{self.stream}.{self._name}"
+        await self.bus.connection.send(verb, msgspec.json.encode(request), reply=self._inbox)
 
     async def position(self) -> ConsumerFacts:
         """The place at which the server stands with this feed.
@@ -177,7 +168,7 @@ class Feed:
                 consumer may have died while ours, of which alone we hear, lives.
         """
         try:
-            return await self._bus.jetstream.consumer(self._stream, self._name)
+            return await self.bus.jetstream.consumer(self.stream, self._name)
         except JetStreamNotFoundError as error:
             raise ReplayBrokenError(f"the server has lost the replay: {error}") from error
 
@@ -217,7 +208,7 @@ class Feed:
                 delivered = (await self.position()).delivered.stream_seq
                 last = await self._last()
             except AnswerTimeoutError:
-                self._bus.observer.count("mirror.late_answers")
+                self.bus.observer.count("mirror.late_answers")
                 self.check()
                 continue
             self.check()
@@ -228,7 +219,7 @@ class Feed:
 
     async def _last(self) -> Stored | None:
         try:
-            return await self._bus.last(self._stream, self._subject)
+            return await self.bus.last(self.stream, self.subject)
         except JetStreamNotFoundError as error:
             # Whether it is missing for good is judged before each replay.
             raise ReplayBrokenError(f"the stream has gone: {error}") from error
@@ -245,7 +236,7 @@ class Feed:
     def abandon(self, reason: str) -> None:
         """Breaks the feed."""
         if not self.broken.done():
-            closed = self._bus.connection.closed.is_set()
+            closed = self.bus.connection.closed.is_set()
             self.broken.set_exception(ClosedError(reason) if closed else ReplayBrokenError(reason))
             self._reached.set()
 
@@ -264,7 +255,7 @@ class Feed:
             return None
         seq = int(tokens[first])
         try:
-            self._deliver(message, seq)
+            self.deliver(message, seq)
         except Exception as error:
             # Trap: an exception in a callback goes to the error callback alone, and the message would be skipped.
             self.abandon(f"message {seq} could not be taken in: {error!r}")
@@ -273,18 +264,18 @@ class Feed:
         if seq >= self._awaited_seq:
             self._reached.set()
         self._outstanding -= 1
-        return self._ask_for(SLICE) if self._sliced and self._outstanding == SLICE else None
+        return self._ask_for(SLICE) if self.sliced and self._outstanding == SLICE else None
 
     async def _on_status(self, message: Msg, headers: Mapping[str, str]) -> None:
         """Answers flow control. All messages before it are processed by then."""
         if message.reply:
-            await self._bus.connection.send(message.reply)
+            await self.bus.connection.send(message.reply)
         elif stalled := headers.get("Nats-Consumer-Stalled"):
-            await self._bus.connection.send(stalled)
+            await self.bus.connection.send(stalled)
         sent = headers.get("Nats-Last-Consumer")
         if sent is not None and int(sent) != self._count:
             self.abandon(f"the server sent {sent} messages, {self._count} arrived")
-        elif self._sliced and headers.get("Status") != _ALIVE:
+        elif self.sliced and headers.get("Status") != _ALIVE:
             await self._request_ended(headers)
 
     async def _request_ended(self, headers: Mapping[str, str]) -> None:

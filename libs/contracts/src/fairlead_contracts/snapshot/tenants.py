@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -11,15 +12,9 @@ from fairlead_contracts.snapshot.types import SnapshotTenant, WrittenTenant
 from fairlead_contracts.snapshot.values import SnapshotValues
 
 
+@dataclass(eq=False)
 class TenantChecks:
     """Checks the tenants of a snapshot beside those of its policy.
-
-    Args:
-        written: the snapshot's tenants.
-        policy: the policy, as far as it is known.
-        by_policy: names of the policy's tenants, known or not.
-        names: names of tenants that the file has, also of entries that could not be read.
-        values: reads single values, and collects problems.
 
     Attributes:
         names: the names as given.
@@ -28,41 +23,39 @@ class TenantChecks:
         inner: tenants with others below them: they have no jobs of their own. Once the tree is checked.
     """
 
-    def __init__(
-        self,
-        written: Sequence[WrittenTenant],
-        policy: PolicyDocument | None,
-        by_policy: Collection[str],
-        names: Collection[str],
-        values: SnapshotValues,
-    ) -> None:
-        self.names = names
+    written: Sequence[WrittenTenant]
+    """The snapshot's tenants."""
+    policy: PolicyDocument | None
+    """The policy, as far as it is known."""
+    by_policy: Collection[str]
+    """Names of the policy's tenants, known or not."""
+    names: Collection[str]
+    """Names of tenants that the file has, also of entries that could not be read."""
+    values: SnapshotValues
+
+    def __post_init__(self) -> None:
         self.pool_of: dict[str, str | None] = {}
         self.misnamed: set[str | None] = set()
         self.inner: set[str] = set()
-        self._written = written
-        self._policy = policy
-        self._by_policy = by_policy
-        self._values = values
 
     def read(self) -> list[SnapshotTenant]:
         """The tenants, each by itself."""
-        tenants = [self._tenant(at, tenant) for at, tenant in enumerate(self._written)]
-        self._values.refuse_twice("tenants", [tenant.name for tenant in self._written])
+        tenants = [self._tenant(at, tenant) for at, tenant in enumerate(self.written)]
+        self.values.refuse_twice("tenants", [tenant.name for tenant in self.written])
         return tenants
 
     def _tenant(self, at: int, tenant: WrittenTenant) -> SnapshotTenant:
-        self._values.check_name(("tenants", at, "name"), tenant.name)
+        self.values.check_name(("tenants", at, "name"), tenant.name)
         if tenant.weight is not None:
-            self._values.problems += check_weight(self._values.field("tenants", at, "weight"), tenant.weight)
-        if tenant.pool is not None and not self._values.check_pool("tenants", at, tenant.pool):
+            self.values.problems += check_weight(self.values.field("tenants", at, "weight"), tenant.weight)
+        if tenant.pool is not None and not self.values.check_pool("tenants", at, tenant.pool):
             self.misnamed.add(tenant.pool)
         if tenant.unlisted:
             self._check_unlisted(at, tenant)
-        past = self._values.amounts(("tenants", at, "past_use"), tenant.past_use)
-        if any(past.values()) and self._policy is not None and self._policy.half_life_hours is None:
+        past = self.values.amounts(("tenants", at, "past_use"), tenant.past_use)
+        if any(past.values()) and self.policy is not None and self.policy.half_life_hours is None:
             reason = "past use counts only by a half-life: set half_life_hours in the policy"
-            self._values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
+            self.values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
         return SnapshotTenant(
             name=tenant.name,
             weight=tenant.weight,
@@ -74,51 +67,49 @@ class TenantChecks:
 
     def _check_unlisted(self, at: int, tenant: WrittenTenant) -> None:
         """Checks that a tenant that the policy does not name has no word of its own: it stands at the top."""
-        if tenant.name in self._by_policy:
-            self._values.fail(
+        if tenant.name in self.by_policy:
+            self.values.fail(
                 ("tenants", at, "unlisted"), tenant.unlisted, "must be left out: the policy names this tenant"
             )
         for key, value in (("weight", tenant.weight), ("parent", tenant.parent)):
             if value is not None:
-                self._values.fail(
-                    ("tenants", at, key), value, "must be left out: an unlisted tenant has none"
-                )
+                self.values.fail(("tenants", at, key), value, "must be left out: an unlisted tenant has none")
 
     def check_tree(self) -> None:
         """The tree as a whole: the snapshot's word on a parent counts before the policy's."""
-        parents, pools = _parents_and_pools(self._policy, self._written)
+        parents, pools = _parents_and_pools(self.policy, self.written)
         self.inner = inner_nodes(parents)
         self._tell(check_tree(parents, self.names), "parent", parents)
         self._tell(check_pools_of_tree(parents, pools), "pool", pools)
 
     def _tell(self, found: Iterable[tuple[str, str]], key: str, values: Mapping[str, str | None]) -> None:
         """Problems of tenants, each at the snapshot's entry where it has one, else at the policy's."""
-        listed = [] if self._policy is None else self._policy.tenants
-        places = {tenant.name: at for at, tenant in enumerate(self._written)}
+        listed = [] if self.policy is None else self.policy.tenants
+        places = {tenant.name: at for at, tenant in enumerate(self.written)}
         by_policy = {tenant.name: at for at, tenant in enumerate(listed)}
         for name, reason in found:
             if name in places:
-                self._values.fail(("tenants", places[name], key), values[name], reason)
+                self.values.fail(("tenants", places[name], key), values[name], reason)
             else:
                 field = f"policy.tenants[{by_policy[name]}].{key}"
-                self._values.problems.append(FieldError(field, values[name], reason))
+                self.values.problems.append(FieldError(field, values[name], reason))
 
     def find_pools(self) -> None:
         """Finds each known tenant's pool: its own word, then the policy's, its parents', or the only one."""
-        alone = next(iter(self._values.pools)) if len(self._values.pools) == 1 else None
+        alone = next(iter(self.values.pools)) if len(self.values.pools) == 1 else None
         self.pool_of = dict.fromkeys(self.names, alone)
-        self.pool_of |= dict.fromkeys(self._by_policy, alone)
-        self.pool_of |= pools_of_tenants(self._policy, self._written, alone)
+        self.pool_of |= dict.fromkeys(self.by_policy, alone)
+        self.pool_of |= pools_of_tenants(self.policy, self.written, alone)
 
     def check_places_of_past_use(self, resources: Mapping[str, AbstractSet[str]]) -> None:
         """Past use is of resources that the tenant's pool has; `resources` by pool."""
-        for at, tenant in enumerate(self._written):
+        for at, tenant in enumerate(self.written):
             pool = self.pool_of.get(tenant.name)
             if pool is None and tenant.past_use:
                 reason = "counts in one pool: name the tenant's pool"
-                self._values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
+                self.values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
             elif pool is not None:
-                self._values.check_resources(
+                self.values.check_resources(
                     ("tenants", at, "past_use"), tenant.past_use, pool, resources.get(pool)
                 )
 

@@ -7,6 +7,7 @@ starts are promised, it is by the promise on paper; what was promised before, a 
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -138,39 +139,33 @@ def plan_snapshot_levels(
     return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped, withheld=withheld)
 
 
+@dataclass(eq=False)
 class _OnPaper:
     """The jobs of one frontend as a snapshot lists them, all of them: everything is written at once.
 
     It compares jobs of one level as their queues say, else as the jobs do.
     """
 
-    def __init__(
-        self,
-        heads: Sequence[SnapshotJob],
-        behind: Sequence[SnapshotJob],
-        levels: Mapping[str, int],
-        able: Mapping[str, Capabilities],
-    ) -> None:
-        self._heads = heads
-        self._behind = behind
-        self._levels = levels
-        self._able = able
+    heads: Sequence[SnapshotJob]
+    behind: Sequence[SnapshotJob]
+    levels: Mapping[str, int]
+    able: Mapping[str, Capabilities]
 
     def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
         """See `FrontendQueue`."""
-        return (self._labelled(job) for job in self._heads if class_band.takes(job.job_class))
+        return (self._labelled(job) for job in self.heads if class_band.takes(job.job_class))
 
     def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
         """See `FrontendQueue`."""
         del most
-        able = (job for job in self._behind if not job.flavorless)
+        able = (job for job in self.behind if not job.flavorless)
         return (self._labelled(job) for job in able if class_band.takes(job.job_class))
 
     def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
         """See `FrontendQueue`."""
         found = (
             self._labelled(job)
-            for job in self._behind
+            for job in self.behind
             if class_band.takes(job.job_class) and class_band.out_of_band(job.level)
         )
         return (job.uid for job in sorted(found, key=lambda job: (-job.level, job.tie)))
@@ -186,10 +181,10 @@ class _OnPaper:
 
     def level_of(self, uid: str) -> int:
         """See `FrontendQueue`."""
-        return self._levels[uid]
+        return self.levels[uid]
 
     def _labelled(self, job: SnapshotJob) -> LabelledJob:
-        able = self._able.get(job.queue) or job.able
+        able = self.able.get(job.queue) or job.able
         tie = tie_of(able.ties, job.queue_time, name=job.id, uid=job.uid)
         return LabelledJob(uid=job.uid, level=job.level, tie=tie, queue=tied_within(able, job.queue))
 
