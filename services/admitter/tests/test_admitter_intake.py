@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_admitter.intake.answers import AnswerLane
+from fairlead_admitter.intake.answers import AnswerHandler
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.replies import ReplyPublisher
@@ -471,12 +471,14 @@ async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_befor
     job = a_job(submission="x", phase=Phase.ENDED, started=NOW + 5 * SECOND)
     facts.apply({"job": job})
     first, second = (
-        AnswerLane(ReplyPublisher(bus, CLUSTER, lambda _: None), facts, PolicyView(), evicted=lambda _: None)
+        AnswerHandler(
+            ReplyPublisher(bus, CLUSTER, lambda _: None), facts, PolicyView(), evicted=lambda _: None
+        )
         for _ in range(2)
     )
-    for lane in (first, second):  # the other leader knows nothing of the first one's answers
-        await lane.handle(event_of(an_ended_event(submission="x")))
-        await lane.handle(event_of(a_started_event(submission="x")))
+    for handler in (first, second):  # the other leader knows nothing of the first one's answers
+        await handler.handle(event_of(an_ended_event(submission="x")))
+        await handler.handle(event_of(a_started_event(submission="x")))
     await second.handle(event_of(a_started_event(submission=None)))
     await second.handle(event_of(a_queued_event(submission="x")))
     await heard(answers, 3)
@@ -487,7 +489,7 @@ async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_befor
 
 
 async def test_starts_and_ends_of_jobs_that_nobody_submitted_here_are_acked_unhandled(bus: Bus) -> None:
-    lane = AnswerLane(
+    handler = AnswerHandler(
         ReplyPublisher(bus, CLUSTER, lambda _: None),
         ClusterFacts(CLUSTER),
         PolicyView(),
@@ -499,21 +501,21 @@ async def test_starts_and_ends_of_jobs_that_nobody_submitted_here_are_acked_unha
         an_ended_event(submission=None),
         a_queued_event(submission="x"),
     ]
-    assert all(lane.concerns(event_of(event)) for event in told)
-    assert not any(lane.concerns(event_of(event)) for event in untold)
+    assert all(handler.concerns(event_of(event)) for event in told)
+    assert not any(handler.concerns(event_of(event)) for event in untold)
 
 
 async def test_a_job_that_ended_without_a_start_is_not_said_to_have_started(
     bus: Bus, policy: int, answers: list[AnyAnswer]
 ) -> None:
     assert policy
-    lane = AnswerLane(
+    handler = AnswerHandler(
         ReplyPublisher(bus, CLUSTER, lambda _: None),
         ClusterFacts(CLUSTER),
         PolicyView(),
         evicted=lambda _: None,
     )
-    await lane.handle(event_of(an_ended_event(submission="x", outcome=Outcome.CANCELLED)))
+    await handler.handle(event_of(an_ended_event(submission="x", outcome=Outcome.CANCELLED)))
     await heard(answers, 2)
     assert [type(answer) for answer in answers] == [Accepted, Ended]
 

@@ -36,11 +36,11 @@ def a_delivery(seq: int, *, seconds: float = 0.0, tenant: str = "a") -> Delivery
     )
 
 
-def a_pressure(
+def limits_of(
     *, a_second: float = 1, burst: int = 2, waiting: int = 100, counted: int = 0, full: str | None = None
 ) -> IntakeLimits:
-    limits = TenantLimits(a_second=a_second, burst=burst, waiting=waiting)
-    return IntakeLimits(CLUSTER, limits, waiting=lambda _: counted, full=lambda: full)
+    of_each = TenantLimits(a_second=a_second, burst=burst, waiting=waiting)
+    return IntakeLimits(CLUSTER, of_each, waiting=lambda _: counted, full=lambda: full)
 
 
 def label(objection: LimitExceeded | None) -> str | None:
@@ -48,32 +48,32 @@ def label(objection: LimitExceeded | None) -> str | None:
 
 
 def test_a_burst_passes_and_then_as_many_as_a_second_allows() -> None:
-    pressure = a_pressure()
+    limits = limits_of()
     moments = [0, 0, 0, 0.5, 1.0, 1.5, 2.0, 9.0, 9.0, 9.0]
-    found = [label(pressure.objection("a", a_delivery(seq, seconds=at))) for seq, at in enumerate(moments)]
+    found = [label(limits.objection("a", a_delivery(seq, seconds=at))) for seq, at in enumerate(moments)]
     assert found == [None, None, "rate", "rate", None, "rate", None, None, None, "rate"]
-    assert pressure.objection("b", a_delivery(99)) is None, "another tenant has its own"
+    assert limits.objection("b", a_delivery(99)) is None, "another tenant has its own"
 
 
 def test_one_that_is_handled_again_is_counted_once() -> None:
-    pressure = a_pressure(burst=1)
+    limits = limits_of(burst=1)
     for _ in range(5):
-        assert pressure.objection("a", a_delivery(1)) is None
-    assert label(pressure.objection("a", a_delivery(2))) == "rate"
+        assert limits.objection("a", a_delivery(1)) is None
+    assert label(limits.objection("a", a_delivery(2))) == "rate"
 
 
 def test_it_is_known_for_two_minutes_after_it_was_handled_last() -> None:
     """The memory is that of the last two minutes, however many were taken in before."""
     clock = ManualClock()
-    limits = TenantLimits(a_second=1, burst=1000, waiting=100)
-    pressure = IntakeLimits(CLUSTER, limits, waiting=lambda _: 0, full=lambda: None, clock=clock)
+    of_each = TenantLimits(a_second=1, burst=1000, waiting=100)
+    limits = IntakeLimits(CLUSTER, of_each, waiting=lambda _: 0, full=lambda: None, clock=clock)
     parked = a_delivery(10_000)
     for second in range(600):
         clock.now = second
-        assert pressure.objection("a", a_delivery(second)) is None
-        assert pressure.objection("a", parked) is None
-    assert pressure.remembered == 122
-    spent = a_pressure(burst=1)
+        assert limits.objection("a", a_delivery(second)) is None
+        assert limits.objection("a", parked) is None
+    assert limits.remembered == 122
+    spent = limits_of(burst=1)
     assert [label(spent.objection("a", parked)) for _ in range(3)] == [None] * 3
 
 
@@ -84,9 +84,9 @@ def test_it_is_known_for_two_minutes_after_it_was_handled_last() -> None:
 )
 def test_never_more_pass_than_the_limits_say(moments: list[int], a_second: float, burst: int) -> None:
     """Submissions pass, in whatever order they come: at most a burst in any stretch of time, and what its seconds allow."""
-    pressure = a_pressure(a_second=a_second, burst=burst)
+    limits = limits_of(a_second=a_second, burst=burst)
     passed = [
-        at for seq, at in enumerate(moments) if pressure.objection("a", a_delivery(seq, seconds=at)) is None
+        at for seq, at in enumerate(moments) if limits.objection("a", a_delivery(seq, seconds=at)) is None
     ]
     if moments:
         assert len(passed) <= burst + (max(moments) - min(moments)) * a_second
@@ -94,11 +94,11 @@ def test_never_more_pass_than_the_limits_say(moments: list[int], a_second: float
 
 
 def test_too_many_waiting_jobs_and_a_full_server_are_told_as_such() -> None:
-    objection = a_pressure(waiting=7, counted=7).objection("a", a_delivery(1))
+    objection = limits_of(waiting=7, counted=7).objection("a", a_delivery(1))
     assert objection is not None
     assert (objection.label, objection.error.field, objection.error.value) == ("backlog", "tenant", "a")
     assert objection.error.reason.startswith("has 7 jobs waiting in cluster c1")
-    assert label(a_pressure(full="too full").objection("a", a_delivery(1))) == "storage"
+    assert label(limits_of(full="too full").objection("a", a_delivery(1))) == "storage"
 
 
 async def heard(answers: list[AnyAnswer], tenant: str, count: int) -> list[AnyAnswer]:

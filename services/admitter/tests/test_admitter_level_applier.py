@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from fairlead_admitter.apply.barrier import Barrier
 from fairlead_admitter.apply.level_applier import DryRunApplier, LevelApplier, WriteResult
@@ -27,6 +28,7 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.inputs.builders import a_control, a_job, a_queue
 from fairlead_testkit.timing.in_hand import ManualClock
 
@@ -319,49 +321,45 @@ async def test_a_dry_run_says_each_thing_once() -> None:
     assert told == ["p j0 2", "p j1 1"]
 
 
-class HeardComplaints:
-    """An observer of staleness that keeps what it hears in words."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def unsettled(self, pool: str, found: Unsettled) -> None:
-        self.said.append(f"unsettled {pool} {found.doubt}")
-
-    def stale(self, pool: str, found: Unsettled, seconds: float) -> None:
-        self.said.append(f"stale {pool} {found.doubt} {seconds:.0f}")
-
-    def settled(self, pool: str, seconds: float) -> None:
-        self.said.append(f"settled {pool} {seconds:.0f}")
-
-    def forget_pool(self, pool: str) -> None:
-        self.said.append(f"forgotten {pool}")
-
-
-def a_staleness(heard: HeardComplaints, now: Callable[[], float]) -> Staleness:
-    return Staleness(heard, 10.0, now)
+def a_staleness(metrics: Metrics, now: Callable[[], float]) -> Staleness:
+    return Staleness(metrics, "c1", 10.0, now)
 
 
 def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
-    heard, clock = HeardComplaints(), ManualClock()
-    kept = a_staleness(heard, clock)
-    for clock.now in (0.0, 9.0, 11.0, 12.0):
-        kept.lack("p", Unsettled(doubt=Doubt.OWNER_GONE, shard=3))
-    assert kept.stale() == "p: owner-gone (shard 3) for 12 s"
-    kept.satisfy("p")
+    metrics, clock = Metrics("admitter"), ManualClock()
+    with capture_logs() as logs:
+        kept = a_staleness(metrics, clock)
+        for clock.now in (0.0, 9.0, 11.0, 12.0):
+            kept.lack("p", Unsettled(doubt=Doubt.OWNER_GONE, shard=3))
+        assert kept.stale() == "p: owner-gone (shard 3) for 12 s"
+        assert [shown(metrics, name, "p") for name in ("unsettled", "stale")] == [1, 1]
+        kept.satisfy("p")
     assert kept.stale() is None
-    assert heard.said == ["unsettled p owner-gone", "stale p owner-gone 11", "settled p 12"]
+    assert [shown(metrics, name, "p") for name in ("unsettled", "stale")] == [0, 0]
+    said = [(one["event"].partition(":")[0], one.get("doubt"), one.get("seconds")) for one in logs]
+    assert said == [
+        ("pool unsettled", "owner-gone", None),
+        ("pool stale", "owner-gone", 11),
+        ("pool settled", None, None),
+    ]
+    assert logs[-1]["after_seconds"] == 12
 
 
 def test_a_pool_that_needs_no_order_is_not_complained_about() -> None:
-    heard = HeardComplaints()
-    kept = a_staleness(heard, lambda: 0.0)
-    kept.lack("p", Unsettled(doubt=Doubt.MISSING))
-    kept.lack("q", Unsettled(doubt=Doubt.MISSING))
+    metrics = Metrics("admitter")
+    kept = a_staleness(metrics, lambda: 0.0)
+    for pool in ("p", "q"):
+        kept.lack(pool, Unsettled(doubt=Doubt.MISSING))
     kept.excuse("p")
     kept.keep([])
-    kept.satisfy("q")
-    assert heard.said[2:] == ["forgotten p", "forgotten q"]
+    with capture_logs() as logs:
+        kept.satisfy("q")
+    assert logs == [], "it was forgotten with its pool"
+    assert [shown(metrics, "unsettled", pool) for pool in ("p", "q")] == [0, 0]
+
+
+def shown(metrics: Metrics, name: str, pool: str) -> float | None:
+    return metrics.registry.get_sample_value(f"fairlead_admitter_pool_{name}", {"pool": pool})
 
 
 def word(pool: str | None) -> str:

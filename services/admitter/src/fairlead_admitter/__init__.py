@@ -12,7 +12,7 @@ One turn of `reconciler` goes through the rooms in this order, and each room kno
   `replies` tell senders.
 - `apply`: `level_applier` writes, `frontend_backoff` says who is left alone after a failure,
   `lever_probe` whether the frontend obeys, `release` cleans up.
-- `intake`: `leader_lanes` run while this replica leads; `lane` handles a submission, `admission` rules on it, `creation`
+- `intake`: `leader_consumers` run while this replica leads; `submission_handler` handles a submission, `admission` rules on it, `creation`
   makes the job, `answers` follow what becomes of it.
 
 `frontends` speak to queueing systems: a new one goes there. `app` wires it.

@@ -15,13 +15,13 @@ from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake.admission import SubmissionCheck
-from fairlead_admitter.intake.answers import AnswerLane
+from fairlead_admitter.intake.answers import AnswerHandler
 from fairlead_admitter.intake.backlog import IntakeBacklog
 from fairlead_admitter.intake.cancelling import Canceller
 from fairlead_admitter.intake.creation import RetryingCreator
-from fairlead_admitter.intake.lane import IntakeLane
-from fairlead_admitter.intake.leader_lanes import DurableLane, LeaderLanes, share_of_a_tenant
+from fairlead_admitter.intake.leader_consumers import DurableConsumer, LeaderConsumers, share_of_a_tenant
 from fairlead_admitter.intake.limits import IntakeLimits, TenantLimits
+from fairlead_admitter.intake.submission_handler import SubmissionHandler
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.watch import ADMITTER, Watch
 from fairlead_admitter.reconciler import PlanApplier, Reconciler
@@ -103,7 +103,7 @@ class Admitter:
         self._wake = wake
         self._traces = JobTraces(lifecycle.spans, settings.cluster)
         self._record = AdmitterRecord(lifecycle.metrics, settings.cluster, self._traces)
-        self._staleness = Staleness(self._record, settings.stale_after_seconds, time.monotonic)
+        self._staleness = Staleness(lifecycle.metrics, settings.cluster, settings.stale_after_seconds)
         self._expectations = Expectations()
         lifecycle.metrics.registry.register(QueueMetrics(watch.facts, watch.policy))
         self._clock = TurnClock()
@@ -146,10 +146,10 @@ class Admitter:
             at_once=self._settings.writes_per_pass,
             longest=self._settings.pass_seconds,
         )
-        # The lanes outlive a short loss of the connection: their worker knows how to, and trust ends by itself.
-        intake = self._intake_lane()
-        lanes = LeaderLanes(
-            [intake, self._answer_lane()],
+        # The consumers outlive a short loss of the connection: their worker knows how to, and trust ends by itself.
+        intake = self._intake_consumer()
+        consumers = LeaderConsumers(
+            [intake, self._answer_consumer()],
             begin=self._begin_anew,
             lead=lambda: leadership.epoch,
             led=led,
@@ -164,7 +164,7 @@ class Admitter:
             tasks.start("leadership", leadership.run())
             tasks.start("reconcile", self._reconciler(applier, lead).run())
             tasks.start("release", self._release.run())
-            tasks.start("lanes", lanes.run())
+            tasks.start("consumers", consumers.run())
             tasks.start("intake watch", self._intake_watch.run(intake, lambda: lead() is not None))
             if self._frontend.objections is not None:
                 tasks.start("objections", self._recorder(self._frontend.objections, lead).run())
@@ -272,14 +272,14 @@ class Admitter:
         submits = topology.SUBMIT, topology.submit_durable(cluster)
         await require_durables(self._bus, submits, (topology.EVENT, topology.answers_durable(cluster)))
 
-    def _intake_lane(self) -> DurableLane:
+    def _intake_consumer(self) -> DurableConsumer:
         cluster = self._settings.cluster
         facts = self._watch.facts
         admission = SubmissionCheck(facts, self._watch.policy)
-        intake = IntakeLane(
+        intake = SubmissionHandler(
             cluster,
             admission,
-            self._pressure(),
+            self._limits(),
             self._creator,
             self._replies,
             canceller=Canceller(self._bus, facts, admission, self._creator, self._replies),
@@ -287,7 +287,7 @@ class Admitter:
             taken=self._record.taken,
             traces=self._traces,
         )
-        return DurableLane(
+        return DurableConsumer(
             self._bus,
             stream=topology.SUBMIT,
             durable=topology.submit_durable(cluster),
@@ -296,7 +296,7 @@ class Admitter:
             overtaking=subjects.submit_filter(cluster),
         )
 
-    def _pressure(self) -> IntakeLimits:
+    def _limits(self) -> IntakeLimits:
         settings = self._settings
         limits = TenantLimits(
             a_second=settings.tenant_submits_per_second,
@@ -332,10 +332,10 @@ class Admitter:
             describe=described,
         )
 
-    def _answer_lane(self) -> DurableLane:
+    def _answer_consumer(self) -> DurableConsumer:
         facts, policy = self._watch.facts, self._watch.policy
-        answers = AnswerLane(self._replies, facts, policy, evicted=self._note_eviction)
-        return DurableLane(
+        answers = AnswerHandler(self._replies, facts, policy, evicted=self._note_eviction)
+        return DurableConsumer(
             self._bus,
             stream=topology.EVENT,
             durable=topology.answers_durable(self._settings.cluster),
@@ -365,7 +365,7 @@ class Admitter:
         readiness.tell("withheld", self._record.withheld_levels.told)
         readiness.tell("reserve", self._reservations.told)
 
-    def _add_intake_readiness(self, intake: DurableLane) -> None:
+    def _add_intake_readiness(self, intake: DurableConsumer) -> None:
         """Adds intake to /readyz. A frontend that answers nobody is a reason not to be ready; one tenant's trouble is told."""
 
         def down() -> str | None:

@@ -7,6 +7,7 @@ decided from what is known then and published by its ownership. Record: say how 
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 
 from fairlead_bus import Asked, Bus, Rejected
@@ -46,47 +47,29 @@ _CONFIRMS_PER_SECOND = 50.0
 _KINDS: dict[str, subjects.QuestionKind] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
 
 
+@dataclass(eq=False)
 class Scorer:
-    """A replica of the scorer.
+    """A replica of the scorer."""
 
-    Args:
-        bus: the connection.
-        state_view: the known state and policy.
-        roster: the live members.
-        router: takes submissions for any cluster while we own a shard 0.
-        record: counts and logs.
-        settings: the service's settings.
-        replica: our name.
-        wake: set whenever something changed that a pass looks at.
-        now: the wall clock.
-        spans: takes the spans of passes and of jobs' stages.
-    """
+    bus: Bus
+    state_view: StateView
+    roster: Roster
+    router: Router
+    """Takes submissions for any cluster while we own a shard 0."""
+    record: ScorerRecord
+    _: KW_ONLY
+    settings: ScorerSettings
+    replica: str
+    """Our name."""
+    wake: asyncio.Event
+    """Set whenever something changed that a pass looks at."""
+    now: Callable[[], Micros]
+    spans: InitVar[Spans]
+    """Takes the spans of passes and of jobs' stages."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        state_view: StateView,
-        roster: Roster,
-        router: Router,
-        record: ScorerRecord,
-        *,
-        settings: ScorerSettings,
-        replica: str,
-        wake: asyncio.Event,
-        now: Callable[[], Micros],
-        spans: Spans,
-    ) -> None:
-        self._bus = bus
-        self._state_view = state_view
-        self._roster = roster
-        self._router = router
-        self._record = record
-        self._traces = PassTraces(record, spans, state_view.cache.job, replica, now)
-        self._settings = settings
-        self._replica = replica
-        self._wake = wake
-        self._now = now
-        self._assignment = ShardAssignment(replica)
+    def __post_init__(self, spans: Spans) -> None:
+        self._traces = PassTraces(self.record, spans, self.state_view.cache.job, self.replica, self.now)
+        self._assignment = ShardAssignment(self.replica)
         self._ownerships: dict[ShardName, ShardOwnership] = {}
         self._flips: dict[ShardName, Micros] = {}
         self._withheld: dict[str, list[str]] = {}
@@ -94,17 +77,19 @@ class Scorer:
         self._doubtful = False
         self._ready_to_join = asyncio.Event()
         self._pacing = Pacing(least=_REST_SECONDS)
-        self.membership = Membership(bus, roster, role=ROLE, replica=replica, describe=self.lease)
+        self.membership = Membership(
+            self.bus, self.roster, role=ROLE, replica=self.replica, describe=self.lease
+        )
 
     # The loop -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Scores until cancelled."""
-        forget = self._bus.on_connection(self._on_connection)
+        forget = self.bus.on_connection(self._on_connection)
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
-                    await self._pacing.wake_or_timeout(self._wake, self._until_next_flip())
+                    await self._pacing.wake_or_timeout(self.wake, self._until_next_flip())
                     await self._observe()
                     self._arrange(tasks)
                     # All are decided and published side by side, each in its own task.
@@ -124,10 +109,10 @@ class Scorer:
         await self.membership.run()
 
     async def _observe(self) -> None:
-        await self._state_view.observe(lambda pool, number: self.owns(ShardName(pool, number)))
-        if self._state_view.known:
+        await self.state_view.observe(lambda pool, number: self.owns(ShardName(pool, number)))
+        if self.state_view.known:
             self._ready_to_join.set()
-        now = self._now()
+        now = self.now()
         for shard in [shard for shard, flip in self._flips.items() if flip <= now]:
             del self._flips[shard]
             self.put_back(shard)
@@ -138,10 +123,10 @@ class Scorer:
 
     def _arrange(self, tasks: asyncio.TaskGroup) -> None:
         """Takes up and gives up shards as the assignment says. While that cannot be trusted, all stays as it is."""
-        if not (self.membership.trusted and self._roster.complete and self.membership.visible):
+        if not (self.membership.trusted and self.roster.complete and self.membership.visible):
             return
-        pools = {name: pool.shards for name, pool in self._state_view.cache.pools.items()}
-        ours = self._assignment.ours(pools, self._roster.members(ROLE))
+        pools = {name: pool.shards for name, pool in self.state_view.cache.pools.items()}
+        ours = self._assignment.ours(pools, self.roster.members(ROLE))
         gained, given_up = sorted(ours - self._ownerships.keys()), sorted(self._ownerships.keys() - ours)
         for shard in given_up:
             self._ownerships.pop(shard).give_up()
@@ -150,40 +135,40 @@ class Scorer:
             self._ownerships[shard] = self._new_ownership(shard)
             tasks.create_task(self._hold(self._ownerships[shard]), name=f"ownership of {shard}")
         if gained or given_up:
-            self._record.arranged(gained, given_up)
+            self.record.arranged(gained, given_up)
 
     def _report(self) -> None:
-        self._report_withheld(self._state_view.cache.pools)
+        self._report_withheld(self.state_view.cache.pools)
         holdings = self._holdings_now()
         if holdings != self._holdings:
             self._holdings = holdings
             self.membership.renew_soon()
-        self._router.want(
-            self._settings.route
+        self.router.want(
+            self.settings.route
             and any(shard.number == 0 and ownership.owned for shard, ownership in self._ownerships.items())
         )
 
     def _report_withheld(self, pools: Iterable[str]) -> None:
         """Says once of each pool that its order is withheld, and once that it is not any more."""
-        if not self._state_view.complete:
+        if not self.state_view.complete:
             return
-        withheld = {pool: clusters for pool in pools if (clusters := self._state_view.unmarked(pool))}
+        withheld = {pool: clusters for pool in pools if (clusters := self.state_view.unmarked(pool))}
         for pool, clusters in withheld.items():
             if self._withheld.get(pool) != clusters:
-                self._record.withheld(pool, clusters)
+                self.record.withheld(pool, clusters)
         for pool in self._withheld.keys() - withheld.keys():
-            self._record.released(pool)
+            self.record.released(pool)
         self._withheld = withheld
 
     def _until_next_flip(self) -> float:
         """Seconds until aging alone moves the order of an owned shard."""
         if not self._flips:
             return _LONGEST_SLEEP
-        return min(_LONGEST_SLEEP, max(0.0, (min(self._flips.values()) - self._now()) / SECOND))
+        return min(_LONGEST_SLEEP, max(0.0, (min(self._flips.values()) - self.now()) / SECOND))
 
     def _on_connection(self, up: bool) -> None:  # noqa: FBT001 # the listener's form
         self._doubtful = self._doubtful or up
-        self._wake.set()
+        self.wake.set()
 
     # What an ownership asks ---------------------------------------------------------------------------------------
 
@@ -191,7 +176,7 @@ class Scorer:
         """Whether a decision of this shard may leave: our lease holds, and the pool's state is current."""
         return (
             self.membership.trusted
-            and self._state_view.is_current(shard.pool)
+            and self.state_view.is_current(shard.pool)
             and self._pool_of(shard) is not None
         )
 
@@ -203,27 +188,27 @@ class Scorer:
     def decide(self, shard: ShardName, limit: int) -> Decided:
         """Decides the shard's content now, so that it is not behind any more."""
         started = time.perf_counter()
-        pool, now = self._state_view.cache.pools[shard.pool], self._now()
+        pool, now = self.state_view.cache.pools[shard.pool], self.now()
         pool.mark_clean(shard.number)
         content = decisions.decide(pool, shard.number, now, limit=limit)
         flip = pool.next_flip(shard.number, now)
         if content.kept is not None and content.kept.at > now:
-            self._record.clock_ahead(*shard, ours=True)
+            self.record.clock_ahead(*shard, ours=True)
         if flip is None:
             self._flips.pop(shard, None)
         elif flip != self._flips.get(shard):
             self._flips[shard] = flip
-            self._wake.set()
-        self._record.decided(time.perf_counter() - started)
+            self.wake.set()
+        self.record.decided(time.perf_counter() - started)
         return Decided(
-            content=content, state_seq=self._state_view.seq, clusters=tuple(sorted(pool.shape.clusters))
+            content=content, state_seq=self.state_view.seq, clusters=tuple(sorted(pool.shape.clusters))
         )
 
     def pace(self, shard: ShardName) -> float:
         """Seconds for which the shard rests after a decision now."""
         pool = self._pool_of(shard)
         clusters = () if pool is None else pool.shape.clusters
-        return rest_after(self._settings.pace_seconds, self._roster.leaders(ADMITTER), clusters, self._now())
+        return rest_after(self.settings.pace_seconds, self.roster.leaders(ADMITTER), clusters, self.now())
 
     def put_back(self, shard: ShardName) -> None:
         """Marks the shard as behind again."""
@@ -236,10 +221,10 @@ class Scorer:
         stamp = DecisionStamp(
             pool=shard.pool,
             shard=shard.number,
-            owner=self._replica,
+            owner=self.replica,
             epoch=epoch,
             turn=turn,
-            at=self._now(),
+            at=self.now(),
             state_seq=decided.state_seq,
             clusters=decided.clusters,
             traceparent=self._traces.begin(shard, decided.content, epoch, turn),
@@ -248,7 +233,7 @@ class Scorer:
 
     def _pool_of(self, shard: ShardName) -> ScoredPool | None:
         """The shard's pool; None where a new policy has taken the pool, or this shard of it, away."""
-        pool = self._state_view.cache.pools.get(shard.pool)
+        pool = self.state_view.cache.pools.get(shard.pool)
         return pool if pool is not None and shard.number < pool.shards else None
 
     # What others ask ----------------------------------------------------------------------------------------------
@@ -277,10 +262,10 @@ class Scorer:
         behind = [ownership.decided_seq for ownership in self._ownerships.values() if not ownership.caught_up]
         return MemberLease(
             role=ROLE,
-            replica=self._replica,
-            renewed=self._now(),
+            replica=self.replica,
+            renewed=self.now(),
             holdings=self._holdings_now(),
-            state_seq=min(behind, default=self._state_view.seq),
+            state_seq=min(behind, default=self.state_view.seq),
         )
 
     def _holdings_now(self) -> list[Holding]:
@@ -289,7 +274,7 @@ class Scorer:
             if ownership.owned:
                 held.setdefault(shard.pool, []).append(shard.number)
         return [
-            Holding(pool=pool, shards=sorted(shards), current=self._state_view.is_current(pool))
+            Holding(pool=pool, shards=sorted(shards), current=self.state_view.is_current(pool))
             for pool, shards in sorted(held.items())
         ]
 
@@ -299,19 +284,19 @@ class Scorer:
         subject = subjects.decision(shard.pool, shard.number)
         return ShardOwnership(
             shard,
-            lambda: OwnedSubject(self._bus, stream=DECISION, subject=subject, owner=self._replica),
+            lambda: OwnedSubject(self.bus, stream=DECISION, subject=subject, owner=self.replica),
             self,
             self._traces,
-            rest=self._settings.step_down_seconds,
+            rest=self.settings.step_down_seconds,
             # All quiet owners together ask the server a bounded number of times a second.
             confirm_after=lambda: max(CONFIRM_SECONDS, len(self._ownerships) / _CONFIRMS_PER_SECOND),
-            changed_hands=self._wake.set,
+            changed_hands=self.wake.set,
         )
 
     async def _hold(self, ownership: ShardOwnership) -> None:
         """Runs the ownership, and answers the questions of other scorers about its shard meanwhile."""
         questions = subjects.shard_questions(*ownership.shard)
-        endpoint = await self._bus.serve(questions, partial(self._answer, ownership))
+        endpoint = await self.bus.serve(questions, partial(self._answer, ownership))
         try:
             await ownership.run()
         finally:
@@ -322,7 +307,7 @@ class Scorer:
         kind = _KINDS.get(asked.subject.rsplit(".", 1)[1])
         if kind is None:
             raise Rejected(404, "no such question")
-        if pool is None or not ownership.owned or not self._state_view.complete:
+        if pool is None or not ownership.owned or not self.state_view.complete:
             raise Rejected(503, "this scorer does not own the shard now")
         try:
             question = SHARD_QUESTION.decode(asked.payload)

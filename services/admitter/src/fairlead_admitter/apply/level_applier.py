@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import batched
 from typing import Protocol
 
@@ -95,38 +96,25 @@ class _PlanUnderway:
         self.barrier.add(write)
 
 
+@dataclass(eq=False)
 class LevelApplier:
-    """Carries plans out.
+    """Carries plans out."""
 
-    Args:
-        writer: the frontend.
-        expectations: the trail of writes, kept up here.
-        newest: the newest state of a job, by uid.
-        queues: queues by name, as their frontend states them: each says how many levels one request takes.
-        in_flight: number of requests that may be on the way at once.
-        at_once: number of one plan's writes that are carried out; the rest is planned anew from what stands then.
-        longest: seconds for which a plan is carried out: neither a slow frontend nor our own slowness shall keep us
-            from looking.
-    """
-
-    def __init__(
-        self,
-        writer: LevelWriter,
-        expectations: Expectations,
-        newest: Callable[[str], JobState | None],
-        *,
-        queues: Callable[[], Mapping[str, QueueState]],
-        in_flight: int,
-        at_once: int,
-        longest: float,
-    ) -> None:
-        self._writer = writer
-        self._expectations = expectations
-        self._newest = newest
-        self._queues = queues
-        self._in_flight = in_flight
-        self._at_once = at_once
-        self._longest = longest
+    writer: LevelWriter
+    expectations: Expectations
+    """The trail of writes, kept up here."""
+    newest: Callable[[str], JobState | None]
+    """The newest state of a job, by uid."""
+    _: KW_ONLY
+    queues: Callable[[], Mapping[str, QueueState]]
+    """Queues by name, as their frontend states them: each says how many levels one request takes."""
+    in_flight: int
+    """Number of requests that may be on the way at once."""
+    at_once: int
+    """Number of one plan's writes that are carried out; the rest is planned anew from what stands then."""
+    longest: float
+    """Seconds for which a plan is carried out: neither a slow frontend nor our own slowness shall keep us from
+    looking."""
 
     async def carry_out(
         self,
@@ -135,11 +123,11 @@ class LevelApplier:
         may_write: Callable[[], bool],
     ) -> PlanOutcome:
         """Write front to back as long as `may_write` says so; asked before each batch."""
-        underway = _PlanUnderway(may_write, self._in_flight)
-        end = time.monotonic() + self._longest
+        underway = _PlanUnderway(may_write, self.in_flight)
+        end = time.monotonic() + self.longest
         begun = 0
         async with asyncio.TaskGroup() as group:
-            for batch in self._batches(writes[: self._at_once]):
+            for batch in self._batches(writes[: self.at_once]):
                 await underway.room.acquire()
                 if time.monotonic() > end or underway.applied.down or not may_write():
                     underway.room.release()
@@ -147,7 +135,7 @@ class LevelApplier:
                 before = [
                     sent
                     for sent, barrier in underway.sent.items()
-                    if not self._writer.keeps_order and any(map(barrier.stops, batch))
+                    if not self.writer.keeps_order and any(map(barrier.stops, batch))
                 ]
                 # Tasks take their first step in the order of their making: that is the order of sending.
                 task = group.create_task(self._write_after(batch, before, underway))
@@ -158,7 +146,7 @@ class LevelApplier:
         return underway.applied
 
     def _batches(self, writes: Sequence[LevelWrite]) -> Iterator[Sequence[LevelWrite]]:
-        queues = self._queues()
+        queues = self.queues()
         taken = {write.job.queue for write in writes}
         return batched(
             writes,
@@ -189,16 +177,16 @@ class LevelApplier:
     def _is_left_for_next_pass(self, write: LevelWrite, underway: _PlanUnderway) -> bool:
         """Whether the write waits for the next pass: its job or scope rests, or one that it must follow was missed."""
         return (
-            self._expectations.backoff.include(write.job)
+            self.expectations.backoff.include(write.job)
             or underway.balked[write.job.scope] >= _MOST_BALKED_IN_A_SCOPE
             or underway.barrier.stops(write)
         )
 
     async def _write(self, batch: Sequence[LevelWrite], underway: _PlanUnderway) -> None:
         for write in batch:
-            self._expectations.send(write.job.uid, write.level)
+            self.expectations.send(write.job.uid, write.level)
         began = time.monotonic()
-        results = await self._writer.write(batch)
+        results = await self.writer.write(batch)
         underway.applied.took.append(time.monotonic() - began)
         for write, result in zip(batch, results, strict=True):
             if isinstance(result, AdmitterError):
@@ -238,5 +226,5 @@ class LevelApplier:
     def _land(self, write: LevelWrite, landed: WriteConfirmation | None) -> LevelVerdict:
         if write.of_running:
             return LevelVerdict.EXPECTED  # it runs: its state is not compared with what we wrote
-        newest = self._newest(write.job.uid) or write.job
-        return self._expectations.land(newest, write.level, landed, time.monotonic())
+        newest = self.newest(write.job.uid) or write.job
+        return self.expectations.land(newest, write.level, landed, time.monotonic())

@@ -12,6 +12,7 @@ The finding is the leader's own: where somebody overwrites it, deletes it or mak
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, InitVar, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -71,39 +72,26 @@ class LeverProber(Protocol):
         """
 
 
+@dataclass(eq=False)
 class LeverWatch:
-    """Keeps what is stated of the lever up to date while this replica leads.
+    """Keeps what is stated of the lever up to date while this replica leads."""
 
-    Args:
-        probing: asks the frontend.
-        leave: the leave to steer the cluster; None where there is none, and nothing to ask.
-        found: the finding that is stated now.
-        state: states something else.
-        lead: the epoch under which this replica leads, else None.
-        metrics: the process's.
-        every: seconds between two probes.
-        clock: monotonic seconds.
-    """
+    probing: LeverProber
+    _: KW_ONLY
+    leave: Callable[[], Leave | None]
+    """The leave to steer the cluster; None where there is none, and nothing to ask."""
+    found: Callable[[], LeverFound | None]
+    """The finding that is stated now."""
+    state: Callable[[LeverFound], Awaitable[object]]
+    """States something else."""
+    lead: Callable[[], int | None]
+    """The epoch under which this replica leads, else None."""
+    metrics: InitVar[Metrics]
+    every: float
+    """Seconds between two probes."""
+    clock: Callable[[], float] = time.monotonic
 
-    def __init__(
-        self,
-        probing: LeverProber,
-        *,
-        leave: Callable[[], Leave | None],
-        found: Callable[[], LeverFound | None],
-        state: Callable[[LeverFound], Awaitable[object]],
-        lead: Callable[[], int | None],
-        metrics: Metrics,
-        every: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._probing = probing
-        self._leave = leave
-        self._found = found
-        self._state = state
-        self._lead = lead
-        self._every = every
-        self._clock = clock
+    def __post_init__(self, metrics: Metrics) -> None:
         self._lead_and_leave: tuple[int, Leave] | None = None
         self._due = self._glance_due = 0.0
         self._probed_at = -REST_SECONDS
@@ -137,18 +125,18 @@ class LeverWatch:
 
     async def look(self) -> None:
         """Ask the frontend, where it is time to."""
-        epoch, leave = self._lead(), self._leave()
-        self._ineffective.set(leave is not None and bool(leave.why_ineffective(self._found())))
+        epoch, leave = self.lead(), self.leave()
+        self._ineffective.set(leave is not None and bool(leave.why_ineffective(self.found())))
         if epoch is None or leave is None:
             self._lead_and_leave = None
             self._note_answer()
             return
-        now = self._clock()
+        now = self.clock()
         if self._lead_and_leave != (epoch, leave):
             self._lead_and_leave, self._unconfirmed, self._due = (epoch, leave), None, now
-            self._stated, self._stated_by_others = None, self._found()
-        if self._outages != self._probing.outages:
-            self._outages = self._probing.outages
+            self._stated, self._stated_by_others = None, self.found()
+        if self._outages != self.probing.outages:
+            self._outages = self.probing.outages
             self._due = min(self._due, max(now, self._probed_at + REST_SECONDS))
         await self._restate_overwritten(now)
         if now >= self._due:
@@ -163,13 +151,13 @@ class LeverWatch:
 
     async def _glance(self, leave: Leave, now: float) -> None:
         """Glances. A hint of another lever counts as found once: the probe that follows is the second finding."""
-        found = self._found()
+        found = self.found()
         if found is None or self._stated not in (None, found):
             return
         silent_since = self._unanswered_since
         self._note_question(now)
         try:
-            hint = await self._probing.glance()
+            hint = await self.probing.glance()
         except AdmitterError as error:
             self._unanswered_why = str(error)
             return  # whoever writes meets the same, and counts it as an outage
@@ -183,7 +171,7 @@ class LeverWatch:
 
     async def _restate_overwritten(self, now: float) -> None:
         """States our finding again where somebody wrote over it; where we have none yet, has the frontend probed."""
-        found = self._found()
+        found = self.found()
         if self._stated is None:
             if found != self._stated_by_others:
                 self._stated_by_others = found
@@ -196,10 +184,10 @@ class LeverWatch:
 
     def told(self) -> str | None:
         """The lever and how sure it is, for people; None where nothing is steered."""
-        leave = self._leave()
+        leave = self.leave()
         if leave is None:
             return None
-        found = self._found()
+        found = self.found()
         said: list[str] = [leave.lever]
         if found is not None and found.lever != leave.lever:
             said.append(f"the cluster obeys {found.lever} (seen {found.at:%Y-%m-%d %H:%M} UTC)")
@@ -210,7 +198,7 @@ class LeverWatch:
     def why_silent(self) -> str | None:
         """The frontend's long silence, for which nothing can be written to it, in words; None where it answers."""
         since = self._unanswered_since
-        if since is None or (age := self._clock() - since) <= SILENT_SECONDS:
+        if since is None or (age := self.clock() - since) <= SILENT_SECONDS:
             return None
         why = f": {self._unanswered_why}" if self._unanswered_why else ""
         return f"it has not answered for {age:.0f} s{why}"
@@ -224,9 +212,9 @@ class LeverWatch:
 
     async def _probe(self, leave: Leave) -> float:
         """Probes the frontend; returns for how many seconds not to probe again."""
-        self._note_question(self._clock())
+        self._note_question(self.clock())
         try:
-            obeyed = await self._probing.probe()
+            obeyed = await self.probing.probe()
         except AdmitterError as error:
             self._probes.labels("unanswered").inc()
             self._doubt = self._unanswered_why = str(error)
@@ -235,7 +223,7 @@ class LeverWatch:
         self._probes.labels(obeyed.lever or "unknown").inc()
         if obeyed.lever is None:
             self._unconfirmed, self._doubt = None, obeyed.evidence
-            return self._every
+            return self.every
         self._doubt = ""
         if not self._is_news(obeyed.lever, leave):
             self._unconfirmed = None
@@ -246,11 +234,11 @@ class LeverWatch:
             self._unconfirmed = None
             await self._state_found(obeyed.lever, obeyed.evidence, leave)
         if leave.lever != obeyed.lever:
-            return min(self._every, INEFFECTIVE_SECONDS)
-        return self._every
+            return min(self.every, INEFFECTIVE_SECONDS)
+        return self.every
 
     def _is_news(self, lever: LeverName, leave: Leave) -> bool:
-        found = self._found()
+        found = self.found()
         if found is None or found.lever != lever:
             return True
         return found.at <= leave.at and lever != leave.lever
@@ -266,6 +254,6 @@ class LeverWatch:
 
     async def _publish(self, found: LeverFound) -> None:
         try:
-            await self._state(found)
+            await self.state(found)
         except BusError as error:
             self._log.warning("lever not stated", lever=found.lever, why=str(error))

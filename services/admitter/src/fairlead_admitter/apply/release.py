@@ -7,6 +7,7 @@ may be very many of those, so they are swept beside the loop.
 
 import asyncio
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Protocol
 
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
@@ -31,21 +32,16 @@ class Sweep(Protocol):
         """
 
 
+@dataclass(eq=False)
 class PoolRelease:
-    """Sweeps released pools, each once.
+    """Sweeps released pools, each once."""
 
-    Args:
-        sweep: takes marks off in the frontend; None where only queued jobs carry marks.
-        record: hears of it.
-        frontend_backoff: paces the attempts.
-    """
+    sweep: Sweep | None
+    """Takes marks off in the frontend; None where only queued jobs carry marks."""
+    record: AdmitterRecord
+    frontend_backoff: FrontendBackoff
 
-    def __init__(
-        self, sweep: Sweep | None, record: AdmitterRecord, frontend_backoff: FrontendBackoff
-    ) -> None:
-        self._sweep = sweep
-        self._record = record
-        self._frontend_backoff = frontend_backoff
+    def __post_init__(self) -> None:
         self._requested: dict[tuple[str, LeverName | None], tuple[Collection[str], Callable[[], bool]]] = {}
         """Wanted sweeps by pool and lever, each with the pool's queues and whether to go on; None as lever means both
         levers."""
@@ -59,7 +55,7 @@ class PoolRelease:
 
         Where a lever is named, levels are written by the other one, and only the marks of the named one are taken off.
         """
-        if self._sweep is not None and (pool, only) not in self._swept:
+        if self.sweep is not None and (pool, only) not in self._swept:
             self._requested[pool, only] = (queues, go_on)
             self._wake.set()
 
@@ -86,18 +82,18 @@ class PoolRelease:
         if due is None:
             return  # steered again while another pool was swept
         queues, go_on = due
-        if self._sweep is None or not go_on():
+        if self.sweep is None or not go_on():
             self._requested.pop((pool, only), None)
             return
         try:
-            cleaned = await self._sweep.sweep(queues, go_on, only)
+            cleaned = await self.sweep.sweep(queues, go_on, only)
         except AdmitterError as error:
-            self._frontend_backoff.failed(str(error))
-            self._record.withheld_levels.sweep_failed(pool, str(error))
-            await asyncio.sleep(self._frontend_backoff.seconds_left)
+            self.frontend_backoff.failed(str(error))
+            self.record.withheld_levels.sweep_failed(pool, str(error))
+            await asyncio.sleep(self.frontend_backoff.seconds_left)
             self._wake.set()
             return
-        self._frontend_backoff.forget()
-        self._record.withheld_levels.swept(pool, cleaned)
+        self.frontend_backoff.forget()
+        self.record.withheld_levels.swept(pool, cleaned)
         if go_on() and self._requested.pop((pool, only), None) is not None:
             self._swept.add((pool, only))

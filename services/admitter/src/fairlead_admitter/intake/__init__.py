@@ -1,1 +1,1 @@
-"""Intake: submissions read, checked and made jobs, and the lanes that only the leader runs."""
+"""Intake: submissions read, checked and made jobs, and the consumers that only the leader runs."""

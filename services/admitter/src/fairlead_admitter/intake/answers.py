@@ -1,4 +1,4 @@
-"""The lane that turns a cluster's events into answers to the senders of its jobs.
+"""The consumer that turns a cluster's events into answers to the senders of its jobs.
 
 A durable consumer of the event stream: each event is handled at least once, by whoever leads. Events of jobs that were
 not submitted on NATS, and events that nobody waits for, are only acked.
@@ -9,6 +9,8 @@ event stream are for. The seconds of its end are those of its last run.
 """
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
 
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
@@ -20,28 +22,16 @@ from fairlead_contracts.messages.events import EVENT, JobEnded, JobEvicted, JobS
 from fairlead_contracts.messages.submissions import Accepted, Ended, Started
 
 
-class AnswerLane:
-    """Handles the deliveries of the durable `answers-<cluster>`.
+@dataclass(eq=False)
+class AnswerHandler:
+    """Handles the deliveries of the durable `answers-<cluster>`."""
 
-    Args:
-        replies: publishes answers.
-        facts: the cluster's facts.
-        policy: the policy in force.
-        evicted: hears of every job that was stopped and put back.
-    """
-
-    def __init__(
-        self,
-        replies: ReplyPublisher,
-        facts: ClusterFacts,
-        policy: PolicyView,
-        *,
-        evicted: Callable[[JobEvicted], None],
-    ) -> None:
-        self._replies = replies
-        self._facts = facts
-        self._policy = policy
-        self._evicted = evicted
+    replies: ReplyPublisher
+    facts: ClusterFacts
+    policy: PolicyView
+    _: KW_ONLY
+    evicted: Callable[[JobEvicted], None]
+    """Hears of every job that was stopped and put back."""
 
     def concerns(self, delivery: Delivery) -> bool:
         """Whether anybody hears of this event: most tell of queued jobs, of levels, or of jobs that nobody submitted on NATS."""
@@ -63,34 +53,26 @@ class AnswerLane:
         except ContractError as error:
             raise PoisonError(str(error)) from error
         if isinstance(event, JobEvicted):
-            self._evicted(event)
+            self.evicted(event)
         if event.submission is None or not isinstance(event, JobStarted | JobEnded):
             return
         sender = Sender(event.scope, event.submission)
-        async with self._replies.turn(sender):
+        async with self.replies.turn(sender):
             if isinstance(event, JobStarted):
                 await self._started(sender, event)
             else:
                 await self._ended(sender, event)
 
     async def _started(self, sender: Sender, event: JobStarted) -> None:
-        told = await self._replies.told(sender)
+        told = await self.replies.told(sender)
         if told >= Stage.STARTED:
             return
         if told is Stage.NOTHING:
             await self._accept_belatedly(sender, event)
-        answer = Started(
-            id=sender.submission,
-            tenant=sender.tenant,
-            cluster=event.cluster,
-            at=event.at,
-            job=event.job,
-            waited_seconds=event.waited_seconds,
-        )
-        await self._replies.tell(answer, msg_id=f"started-{event.id}")
+        await self._tell_start(sender, event, event.at, event.waited_seconds, mark=event.id)
 
     async def _ended(self, sender: Sender, event: JobEnded) -> None:
-        told = await self._replies.told(sender)
+        told = await self.replies.told(sender)
         if told is Stage.ENDED:
             return
         if told is Stage.NOTHING:
@@ -106,11 +88,11 @@ class AnswerLane:
             outcome=event.outcome,
             ran_seconds=event.ran_seconds,
         )
-        await self._replies.tell(answer, msg_id=f"ended-{event.id}")
+        await self.replies.tell(answer, msg_id=f"ended-{event.id}")
 
     async def _accept_belatedly(self, sender: Sender, event: JobStarted | JobEnded) -> None:
         """Says that the job was accepted: it exists, and whoever was to say so died before."""
-        job = self._facts.job(event.uid)
+        job = self.facts.job(event.uid)
         answer = Accepted(
             id=sender.submission,
             tenant=sender.tenant,
@@ -118,21 +100,29 @@ class AnswerLane:
             at=event.at if job is None else to_datetime(job.submitted),
             job=event.job,
             queue="" if job is None else job.queue,
-            job_class="" if job is None else self._policy.granted_class(job),
+            job_class="" if job is None else self.policy.granted_class(job),
         )
-        await self._replies.tell(answer, msg_id=f"accepted-{event.cluster}-{event.uid}")
+        await self.replies.tell(answer, msg_id=f"accepted-{event.cluster}-{event.uid}")
 
     async def _start_belatedly(self, sender: Sender, event: JobEnded) -> None:
         """Says that the job started: the event of its start comes later, or was lost with its consumer."""
-        job = self._facts.job(event.uid)
+        job = self.facts.job(event.uid)
         if job is None or job.started is None:
             return  # cancelled while it waited, or long gone: nothing is made up
+        waited = to_seconds(job.started - job.submitted)
+        await self._tell_start(
+            sender, event, to_datetime(job.started), waited, mark=f"{event.cluster}-{event.uid}"
+        )
+
+    async def _tell_start(
+        self, sender: Sender, event: JobStarted | JobEnded, at: datetime, waited_seconds: float, *, mark: str
+    ) -> None:
         answer = Started(
             id=sender.submission,
             tenant=sender.tenant,
             cluster=event.cluster,
-            at=to_datetime(job.started),
+            at=at,
             job=event.job,
-            waited_seconds=to_seconds(job.started - job.submitted),
+            waited_seconds=waited_seconds,
         )
-        await self._replies.tell(answer, msg_id=f"started-{event.cluster}-{event.uid}")
+        await self.replies.tell(answer, msg_id=f"started-{mark}")

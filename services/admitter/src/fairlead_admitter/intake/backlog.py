@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead_admitter.intake.leader_lanes import DurableLane
+from fairlead_admitter.intake.leader_consumers import DurableConsumer
 from fairlead_bus import Bus, BusError
 from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
@@ -68,16 +68,16 @@ class IntakeBacklog:
             "nats_used", "Used part of the fullest store that refuses more when it is full.", unit="ratio"
         )
 
-    async def run(self, lane: DurableLane, leads: Callable[[], bool]) -> None:
+    async def run(self, consumer: DurableConsumer, leads: Callable[[], bool]) -> None:
         """Look at NATS until cancelled. What it does not say now stays as it was.
 
         Args:
-            lane: takes the submissions in.
+            consumer: takes the submissions in.
             leads: whether this replica does so now.
         """
         while True:
             try:
-                await self._look(lane, leads=leads())
+                await self._look(consumer, leads=leads())
             except BusError:
                 self._since = time.monotonic()  # the connection's trouble, which is told elsewhere
             await asyncio.sleep(LOOK_SECONDS)
@@ -95,7 +95,7 @@ class IntakeBacklog:
             return f"submissions are refused: {self._full}"
         return self._stuck
 
-    async def _look(self, lane: DurableLane, *, leads: bool) -> None:
+    async def _look(self, consumer: DurableConsumer, *, leads: bool) -> None:
         self._full = await self._fullest()
         durable = topology.submit_durable(self._cluster)
         data = await self._bus.jetstream.call(f"CONSUMER.INFO.{topology.SUBMIT}.{durable}")
@@ -104,10 +104,10 @@ class IntakeBacklog:
         self._pending_gauge.set(found.num_pending)
         self._unacked_gauge.set(found.num_ack_pending)
         self._redelivered_gauge.set(found.num_redelivered)
-        held = lane.held
-        oldest = lane.oldest
+        held = consumer.held
+        oldest = consumer.oldest
         self._oldest_gauge.set(0 if oldest is None else max(0.0, to_seconds(wall_clock() - oldest)))
-        progress = (lane.settled, found.delivered.stream_seq)
+        progress = (consumer.settled, found.delivered.stream_seq)
         several = len({subjects.line_of(delivery.subject) for delivery in held}) > 1
         if progress != self._progress or not (found.num_pending or several) or not leads:
             self._progress, self._since = progress, time.monotonic()

@@ -7,6 +7,7 @@ knows when each came in. Any other that is found is taken away at once: a copy t
 """
 
 import enum
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -113,30 +114,15 @@ def is_over(stated: JobState | None, told: AnyAnswer | None, *, waits: bool) -> 
     return told is None and not waits
 
 
+@dataclass(eq=False)
 class Canceller:
-    """Carries cancellations out.
+    """Carries cancellations out."""
 
-    Args:
-        bus: the connection.
-        facts: the cluster's facts.
-        admission: words refusals.
-        creator: has the frontend take jobs away.
-        replies: answers the senders.
-    """
-
-    def __init__(
-        self,
-        bus: Bus,
-        facts: ClusterFacts,
-        admission: SubmissionCheck,
-        creator: RetryingCreator,
-        replies: ReplyPublisher,
-    ) -> None:
-        self._bus = bus
-        self._facts = facts
-        self._admission = admission
-        self._creator = creator
-        self._replies = replies
+    bus: Bus
+    facts: ClusterFacts
+    admission: SubmissionCheck
+    creator: RetryingCreator
+    replies: ReplyPublisher
 
     async def carry_out(self, delivery: Delivery, wanted: Cancellation) -> SubmissionRefusal | None:
         """Has the job taken away, and tells its sender, whose turn it is; else the refusal, which is not told yet.
@@ -145,29 +131,29 @@ class Canceller:
             NotYetError: the frontend does not answer now, or an earlier submission of this id is not settled.
         """
         sender = _sender(wanted)
-        stated, told, waits = self._facts.submitted(*sender), await self._replies.standing(sender), False
+        stated, told, waits = self.facts.submitted(*sender), await self.replies.standing(sender), False
         if stated is None and told is None:
             waits = await self._stands_behind_its_submission(delivery, wanted)
-            told = await self._replies.standing(sender)  # another replica may have settled it meanwhile
+            told = await self.replies.standing(sender)  # another replica may have settled it meanwhile
         try:
             # What has ended stands in Kubernetes still, and is not ours to delete.
             over = is_over(stated, told, waits=waits)
-            removal = Removal.GONE if over else await self._creator.cancel(wanted, delivery.at)
+            removal = Removal.GONE if over else await self.creator.cancel(wanted, delivery.at)
         except FrontendRefusedError as error:
-            return self._admission.refused_by_frontend(wanted, error)
-        match verdict(removal, self._facts.submitted(*sender), told):
+            return self.admission.refused_by_frontend(wanted, error)
+        match verdict(removal, self.facts.submitted(*sender), told):
             case CancelVerdict.CANCELLING:
                 answer = Cancelling(
                     id=wanted.id,
                     tenant=wanted.tenant,
-                    cluster=self._facts.cluster,
+                    cluster=self.facts.cluster,
                     at=datetime.now(UTC),
                     repeated=True if isinstance(told, Cancelling) else msgspec.UNSET,
                 )
                 await self._tell(delivery, answer)
-                kept = removal is Removal.DONE and self._creator.keeps_names
+                kept = removal is Removal.DONE and self.creator.keeps_names
                 # Who heard of a start was stated: an event tells the end, however late it comes.
-                if stated is None and not kept and not await self._replies.told_of_a_start(sender):
+                if stated is None and not kept and not await self.replies.told_of_a_start(sender):
                     await self._tell_end(delivery, wanted, told)
             case CancelVerdict.CANCELLED if told is not None:
                 await self._tell(delivery, msgspec.structs.replace(told, repeated=True))
@@ -185,20 +171,20 @@ class Canceller:
         end = Ended(
             id=wanted.id,
             tenant=wanted.tenant,
-            cluster=self._facts.cluster,
+            cluster=self.facts.cluster,
             at=datetime.now(UTC),
             job=told.job if isinstance(told, Accepted) else wanted.id.lower(),
             outcome=Outcome.CANCELLED,
             ran_seconds=0.0,
         )
-        await self._replies.tell(end, msg_id=f"ended-{self._facts.cluster}-{delivery.stream_seq}")
+        await self.replies.tell(end, msg_id=f"ended-{self.facts.cluster}-{delivery.stream_seq}")
 
     async def _tell(self, delivery: Delivery, answer: AnyAnswer) -> None:
-        await self._replies.tell(answer, msg_id=f"cancelled-{self._facts.cluster}-{delivery.stream_seq}")
+        await self.replies.tell(answer, msg_id=f"cancelled-{self.facts.cluster}-{delivery.stream_seq}")
 
     async def _stands_behind_its_submission(self, delivery: Delivery, wanted: Cancellation) -> bool:
         """Whether a submission of this id stands before the cancellation in the stream, as far as can be told."""
-        read = await self._bus.jetstream.next_several(
+        read = await self.bus.jetstream.next_several(
             topology.SUBMIT, delivery.subject, 1, _MOST_READ, most_bytes=_MOST_BYTES
         )
         before = [one for one in read if one.seq < delivery.stream_seq]
@@ -211,7 +197,7 @@ class Canceller:
         )
 
     def _refusal(self, wanted: Cancellation, found: CancelVerdict) -> SubmissionRefusal:
-        named = self._facts.named(*_sender(wanted))
+        named = self.facts.named(*_sender(wanted))
         foreign = named is not None and named.submission is None
         kind = CancelVerdict.FOREIGN if found is CancelVerdict.UNKNOWN and foreign else found
         return SubmissionRefusal(

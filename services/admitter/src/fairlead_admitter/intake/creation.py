@@ -4,6 +4,7 @@ import asyncio
 import enum
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from typing import Protocol
 
@@ -196,32 +197,24 @@ class _ScopeSlots:
         return self._free == self._share and not self._line
 
 
+@dataclass(eq=False)
 class RetryingCreator:
     """A creator that asks again until the frontend answers, and keeps the trouble of one scope from the others.
 
     A frontend that is down for an hour is no fault of any submission: while it is, deliveries stay in progress and use
     up none of their attempts. Nor may a scope whose orders fail, or hang, take up the places of all others: it has so
     many at once, and one while it is in trouble. Orders that wait for their turn take none of the intake's places.
-
-    Args:
-        creator: the frontend.
-        share: number of one scope's orders that are carried out at once.
-        troubled: hears of each attempt that failed: the scope, why, and whether that is new of the scope.
-        clock: monotonic seconds.
     """
 
-    def __init__(
-        self,
-        creator: JobCreator,
-        *,
-        share: int,
-        troubled: RetryObserver,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._creator = creator
-        self._troubled = troubled
-        self._share = share
-        self._clock = clock
+    creator: JobCreator
+    _: KW_ONLY
+    share: int
+    """Number of one scope's orders that are carried out at once."""
+    troubled: RetryObserver
+    """Hears of each attempt that failed: the scope, why, and whether that is new of the scope."""
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._slots: dict[str, _ScopeSlots] = {}
         """Slots of each scope that has orders on the way."""
         self._troubles: dict[str, _Trouble] = {}
@@ -237,14 +230,14 @@ class RetryingCreator:
             NotYetError: the frontend does not answer for the scope now, or as many of its orders as may be are on the way.
             FrontendRefusedError: the frontend will not take it.
         """
-        return await self._in_turn(order.scope, lambda: self._creator.create(order))
+        return await self._in_turn(order.scope, lambda: self.creator.create(order))
 
     async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
         """Cancels the job by the port; raises as `create`."""
-        return await self._in_turn(wanted.tenant, lambda: self._creator.cancel(wanted, before))
+        return await self._in_turn(wanted.tenant, lambda: self.creator.cancel(wanted, before))
 
     async def _in_turn[T](self, scope: str, call: Callable[[], Awaitable[T]]) -> T:
-        slots = self._slots.setdefault(scope, _ScopeSlots(self._share))
+        slots = self._slots.setdefault(scope, _ScopeSlots(self.share))
         slots.arrive()
         try:
             trouble = self._troubles.get(scope)
@@ -261,7 +254,7 @@ class RetryingCreator:
 
     def begin_anew(self) -> None:
         """Forgets troubles and lines, and has the frontend do so: another replica may have asked meanwhile."""
-        self._creator.begin_anew()
+        self.creator.begin_anew()
         self._troubles.clear()
         self._slots.clear()
         self._silent = False
@@ -270,23 +263,23 @@ class RetryingCreator:
     @property
     def keeps_names(self) -> bool:
         """See JobCreator."""
-        return self._creator.keeps_names
+        return self.creator.keeps_names
 
     @property
     def down(self) -> bool:
         """Whether the frontend does not answer at all, as far as is known. One that fails a scope's orders answers."""
-        hangs = self._hangs_since is not None and self._clock() - self._hangs_since >= _HANGS_SECONDS
+        hangs = self._hangs_since is not None and self.clock() - self._hangs_since >= _HANGS_SECONDS
         return bool(self._troubles) and (self._silent or hangs)
 
     def told(self) -> str | None:
         """The scopes in trouble and why, and those that wait for their turn, for people; None if there are none."""
-        lately = self._clock() - _LATELY_SECONDS
+        lately = self.clock() - _LATELY_SECONDS
         said = [
             f"{scope}: {trouble.why}"
             for scope, trouble in sorted(self._troubles.items())
             if trouble.until > lately
         ] + [
-            f"{scope}: {slots.waiting} wait for their turn, {self._share} at once"
+            f"{scope}: {slots.waiting} wait for their turn, {self.share} at once"
             for scope, slots in sorted(self._slots.items())
             if slots.waiting
         ]
@@ -311,7 +304,7 @@ class RetryingCreator:
 
     def _check_turn(self, trouble: _Trouble) -> None:
         """Raises NotYetError where it is not this order's turn to find out."""
-        left = trouble.until - self._clock()
+        left = trouble.until - self.clock()
         if left > 0 or trouble.probing:
             longest = pause_after(0, first=_LONGEST_WAIT, longest=_LONGEST_WAIT)
             raise NotYetError(trouble.why, seconds=max(left, longest))
@@ -319,15 +312,15 @@ class RetryingCreator:
     def _failed(self, scope: str, error: FrontendDownError) -> NotYetError:
         why = str(error)
         before = self._troubles.get(scope)
-        self._troubled(scope, why, new=before is None or before.why != why)
+        self.troubled(scope, why, new=before is None or before.why != why)
         failures = 0 if before is None else before.failures + 1
         seconds = pause_after(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-        self._troubles[scope] = _Trouble(why=why, failures=failures, until=self._clock() + seconds)
+        self._troubles[scope] = _Trouble(why=why, failures=failures, until=self.clock() + seconds)
         self._silent = not isinstance(error, FrontendBalkedError)
         if not isinstance(error, FrontendSlowError):
             self._hangs_since = None
         elif self._hangs_since is None:
-            self._hangs_since = self._clock()
+            self._hangs_since = self.clock()
         return NotYetError(why, seconds=seconds)
 
     def _answered(self, scope: str) -> None:

@@ -8,6 +8,7 @@ taken in within the last second or so.
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 import msgspec
 
@@ -46,31 +47,21 @@ class _Bucket(msgspec.Struct):
     at: Micros
 
 
+@dataclass(eq=False)
 class IntakeLimits:
-    """Objects to submissions beyond the limits.
+    """Objects to submissions beyond the limits."""
 
-    Args:
-        cluster: the cluster whose submissions they are.
-        limits: each tenant's limits.
-        waiting: number of a tenant's jobs that wait in the cluster.
-        full: the reason for which nothing more is taken in from anybody; None where there is room.
-        clock: monotonic seconds.
-    """
+    cluster: str
+    """The cluster whose submissions they are."""
+    limits: TenantLimits
+    _: KW_ONLY
+    waiting: Callable[[str], int]
+    """Number of a tenant's jobs that wait in the cluster."""
+    full: Callable[[], str | None]
+    """The reason for which nothing more is taken in from anybody; None where there is room."""
+    clock: Callable[[], float] = time.monotonic
 
-    def __init__(
-        self,
-        cluster: str,
-        limits: TenantLimits,
-        *,
-        waiting: Callable[[str], int],
-        full: Callable[[], str | None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._cluster = cluster
-        self._limits = limits
-        self._waiting = waiting
-        self._full = full
-        self._clock = clock
+    def __post_init__(self) -> None:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._let_through: OrderedDict[int, float] = OrderedDict()
         """Monotonic second at which each submission was let through, by its sequence in the stream: one may be
@@ -81,14 +72,14 @@ class IntakeLimits:
         if delivery.stream_seq in self._let_through:
             self._remember(delivery.stream_seq)
             return None
-        if (full := self._full()) is not None:
-            return LimitExceeded(FieldError("cluster", self._cluster, full), "storage")
-        waiting = self._waiting(tenant)
-        if waiting >= self._limits.waiting:
-            reason = f"has {waiting} jobs waiting in cluster {self._cluster}, as many as a tenant may; send it again when some have started"
+        if (full := self.full()) is not None:
+            return LimitExceeded(FieldError("cluster", self.cluster, full), "storage")
+        waiting = self.waiting(tenant)
+        if waiting >= self.limits.waiting:
+            reason = f"has {waiting} jobs waiting in cluster {self.cluster}, as many as a tenant may; send it again when some have started"
             return LimitExceeded(FieldError("tenant", tenant, reason), "backlog")
         if not self._spend(tenant, delivery.at):
-            reason = f"submits more than the {self._limits.a_second:g} jobs a second that a tenant may in the long run; send it again later"
+            reason = f"submits more than the {self.limits.a_second:g} jobs a second that a tenant may in the long run; send it again later"
             return LimitExceeded(FieldError("tenant", tenant, reason), "rate")
         self._remember(delivery.stream_seq)
         return None
@@ -99,7 +90,7 @@ class IntakeLimits:
         return len(self._let_through)
 
     def _remember(self, seq: int) -> None:
-        now = self._clock()
+        now = self.clock()
         self._let_through[seq] = now
         self._let_through.move_to_end(seq)
         while len(self._let_through) > _REMEMBERED or (
@@ -109,13 +100,13 @@ class IntakeLimits:
 
     def _spend(self, tenant: str, at: Micros) -> bool:
         """Takes one of the tenant's tokens; False where it has none."""
-        bucket = self._buckets.setdefault(tenant, _Bucket(float(self._limits.burst), at))
+        bucket = self._buckets.setdefault(tenant, _Bucket(float(self.limits.burst), at))
         self._buckets.move_to_end(tenant)
         if len(self._buckets) > _REMEMBERED:
             self._buckets.popitem(last=False)
         if at > bucket.at:  # a submission that was handed back comes late
-            earned = to_seconds(at - bucket.at) * self._limits.a_second
-            bucket.tokens = min(float(self._limits.burst), bucket.tokens + earned)
+            earned = to_seconds(at - bucket.at) * self.limits.a_second
+            bucket.tokens = min(float(self.limits.burst), bucket.tokens + earned)
             bucket.at = at
         if bucket.tokens < 1:
             return False

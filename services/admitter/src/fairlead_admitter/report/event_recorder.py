@@ -10,6 +10,7 @@ import asyncio
 import operator
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -79,42 +80,27 @@ class _SilencedScope(NamedTuple):
     until: float
 
 
+@dataclass(eq=False)
 class EventRecorder:
-    """Judges the live jobs of one cluster while this replica leads.
+    """Judges the live jobs of one cluster while this replica leads."""
 
-    Args:
-        sink: the frontend.
-        facts: the cluster's facts.
-        rulebook: the policy in force; None where none is known, or the cluster is not known completely.
-        leads: whether this replica leads.
-        foreign: the levels that somebody else gave to queued jobs, by uid.
-        steered: the queues to which levels are written. What another order than ours goes by is nobody's fault elsewhere.
-        metrics: the process's.
-        clock: monotonic seconds.
-        wall: the time, as jobs' times are.
-    """
+    sink: EventSink
+    facts: ClusterFacts
+    _: KW_ONLY
+    rulebook: Callable[[], Rulebook | None]
+    """The policy in force; None where none is known, or the cluster is not known completely."""
+    leads: Callable[[], bool]
+    """Whether this replica leads."""
+    foreign: Callable[[], Mapping[str, int]]
+    """The levels that somebody else gave to queued jobs, by uid."""
+    steered: Callable[[], Collection[str]]
+    """The queues to which levels are written. What another order than ours goes by is nobody's fault elsewhere."""
+    metrics: InitVar[Metrics]
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], Micros] = wall_clock
+    """The time, as jobs' times are."""
 
-    def __init__(
-        self,
-        sink: EventSink,
-        facts: ClusterFacts,
-        *,
-        rulebook: Callable[[], Rulebook | None],
-        leads: Callable[[], bool],
-        foreign: Callable[[], Mapping[str, int]],
-        steered: Callable[[], Collection[str]],
-        metrics: Metrics,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], Micros] = wall_clock,
-    ) -> None:
-        self._wall = wall
-        self._sink = sink
-        self._facts = facts
-        self._rulebook = rulebook
-        self._leads = leads
-        self._foreign = foreign
-        self._steered = steered
-        self._clock = clock
+    def __post_init__(self, metrics: Metrics) -> None:
         self._judged_by: tuple[object, ...] = ()
         self._judged: dict[str, _Judged] = {}
         self._objections: list[_JobObjection] = []
@@ -141,38 +127,38 @@ class EventRecorder:
 
     async def look(self) -> None:
         """Judges jobs that are queued or have just started, and says the objections that are due."""
-        rulebook = self._rulebook()
-        if not self._leads() or rulebook is None:
+        rulebook = self.rulebook()
+        if not self.leads() or rulebook is None:
             self._found_at.clear()
             self._unsaid.set(0)
             return
-        now = self._clock()
+        now = self.clock()
         await self._judge(rulebook)
         due = self._objections_due(now)
         self._unsaid.set(len(due))
         if now < self._pause_until:
             return
         for uid, objection in self._next_to_say(due, now):
-            if self._leads() and not await self._say(self._judged[uid][0], objection):
+            if self.leads() and not await self._say(self._judged[uid][0], objection):
                 break
 
     async def _judge(self, rulebook: Rulebook) -> None:
         """Judges each job that changed, or all where policy, queues or pools did."""
-        facts = self._facts
+        facts = self.facts
         basis = (rulebook, *facts.queues.values(), *facts.pools.values(), *facts.classes)
         if len(basis) != len(self._judged_by) or any(map(operator.is_not, basis, self._judged_by)):
             self._judged_by = basis
             self._judged.clear()
-        elif facts.changes == self._judged_at and self._clock() < self._judge_again:
+        elif facts.changes == self._judged_at and self.clock() < self._judge_again:
             return
-        self._judged_at, self._judge_again = facts.changes, self._clock() + JUDGE_AGAIN_SECONDS
+        self._judged_at, self._judge_again = facts.changes, self.clock() + JUDGE_AGAIN_SECONDS
         judged: dict[str, _Judged] = {}
-        lately = self._wall() - from_seconds(RAN_LATELY_SECONDS)
+        lately = self.wall() - from_seconds(RAN_LATELY_SECONDS)
         ran = (job for job in facts.running_jobs() if job.started is not None and job.started > lately)
         for number, job in enumerate([*facts.queued_jobs(), *ran]):
             known = self._judged.get(job.uid)
             if known is None or known[0] is not job:
-                known = (job, objections_to(job, facts, rulebook, self._sink.reason_of))
+                known = (job, objections_to(job, facts, rulebook, self.sink.reason_of))
             judged[job.uid] = known
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -180,7 +166,7 @@ class EventRecorder:
         self._objections = [(uid, objection) for uid, (_, found) in judged.items() for objection in found]
 
     def _objections_due(self, now: float) -> list[_JobObjection]:
-        steered = self._steered()
+        steered = self.steered()
         objections = dict.fromkeys(
             (uid, objection)
             for uid, objection in (*self._objections, *self._objections_to_levels())
@@ -208,18 +194,18 @@ class EventRecorder:
 
     def _objections_to_levels(self) -> Iterator[_JobObjection]:
         """The objections to levels that somebody else wrote."""
-        for uid, level in self._foreign().items():
+        for uid, level in self.foreign().items():
             known = self._judged.get(uid)
-            if known is not None and (lift := level - self._facts.unsteered(known[0])):
-                yield uid, self._sink.objection_to_level(level, lift)
+            if known is not None and (lift := level - self.facts.unsteered(known[0])):
+                yield uid, self.sink.objection_to_level(level, lift)
 
     async def _say(self, job: JobState, objection: Objection) -> bool:
         """Says one objection; returns whether more can be said just now."""
         silence = self._silenced.get(job.scope)
-        if silence is not None and silence.until > self._clock():
+        if silence is not None and silence.until > self.clock():
             return True  # since this very look
         try:
-            await self._sink.object_to(job, objection)
+            await self.sink.object_to(job, objection)
         except FrontendRefusedError as error:
             self._failed(job, error)
         except (FrontendForbiddenError, FrontendBalkedError) as error:
@@ -228,7 +214,7 @@ class EventRecorder:
             return True
         except AdmitterError as error:
             self._failed(job, error)
-            self._pause_until = self._clock() + PAUSE_SECONDS
+            self._pause_until = self.clock() + PAUSE_SECONDS
             return False
         else:
             self._silenced.pop(job.scope, None)
@@ -236,13 +222,13 @@ class EventRecorder:
             self._log.info(
                 "objection", job=job.id, scope=job.scope, reason=objection.reason.value, note=objection.note
             )
-        self._said[job.uid, objection] = self._clock()
+        self._said[job.uid, objection] = self.clock()
         return True
 
     def _silence(self, scope: str) -> None:
         before = self._silenced.get(scope)
         pause = PAUSE_SECONDS if before is None else min(2 * before.pause, LONGEST_PAUSE_SECONDS)
-        self._silenced[scope] = _SilencedScope(pause, self._clock() + pause)
+        self._silenced[scope] = _SilencedScope(pause, self.clock() + pause)
 
     def _failed(self, job: JobState, error: AdmitterError) -> None:
         self._failures.inc()

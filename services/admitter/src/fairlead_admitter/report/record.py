@@ -7,7 +7,7 @@ from typing import get_args
 import structlog
 
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
-from fairlead_admitter.observe.decision_gate import DecisionVerdict, Unsettled
+from fairlead_admitter.observe.decision_gate import DecisionVerdict
 from fairlead_admitter.observe.expectations import LevelVerdict
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.withheld_levels import LeftAloneRecord, WithheldLevels
@@ -51,14 +51,6 @@ class AdmitterRecord:
         )
         self._failed = metrics.counter("writes_failed", "Level writes without a confirmation.")
         self._gone = metrics.counter("writes_too_late", "Level writes to jobs that waited no more.")
-        self._unsettled = metrics.gauge(
-            "pool_unsettled", "1 while the pool lacks an order that may be followed.", labels=["pool"]
-        )
-        self._stale = metrics.gauge(
-            "pool_stale",
-            "1 while the pool has been unsettled for longer than stale_after_seconds.",
-            labels=["pool"],
-        )
         self._decisions = metrics.counter(
             "decisions", "Decisions read, by what became of them.", labels=["verdict"]
         )
@@ -133,36 +125,6 @@ class AdmitterRecord:
                 level=job.level,
                 why="another writer keeps changing the level of this job; it is left alone from now on",
             )
-
-    def unsettled(self, pool: str, found: Unsettled) -> None:
-        """Records that a pool lacks an order that may be followed. Nothing is written for it."""
-        self._unsettled.labels(pool).set(1)
-        self._log.info(
-            "pool unsettled", pool=pool, doubt=found.doubt.value, shard=found.shard, owner=found.owner
-        )
-
-    def stale(self, pool: str, found: Unsettled, seconds: float) -> None:
-        """Records that a pool has lacked a decision for too long."""
-        self._stale.labels(pool).set(1)
-        self._log.error(
-            "pool stale: its levels stay as they are until its decisions can be followed again",
-            pool=pool,
-            seconds=round(seconds, 1),
-            doubt=found.doubt.value,
-            shard=found.shard,
-            owner=found.owner,
-        )
-
-    def settled(self, pool: str, seconds: float) -> None:
-        """Records that a pool has an order that may be followed again."""
-        self._unsettled.labels(pool).set(0)
-        self._stale.labels(pool).set(0)
-        self._log.info("pool settled", pool=pool, after_seconds=round(seconds, 3))
-
-    def forget_pool(self, pool: str) -> None:
-        """Forgets a pool that has no queue here any more, or is not ours to judge: this replica stands by."""
-        self._unsettled.labels(pool).set(0)
-        self._stale.labels(pool).set(0)
 
     def planned(self, pool: str, *, kept: int, window: int) -> None:
         """Records that a plan was made."""

@@ -1,6 +1,6 @@
 """Replies to senders of submissions, in order: accepted, started, ended, whoever finds out first.
 
-Two lanes write answers: the intake, and the one that turns events into answers. A job can start before its acceptance
+Two consumers write answers: the intake, and the one that turns events into answers. A job can start before its acceptance
 was published, and after a crash the event of its start can be delivered before the submission is. So each submission
 has one lock here, and an answer that would come too early first brings the ones before it. A message that has to be
 tried again keeps those of its sender behind it waiting, so many at most that they are soon through. What was heard last

@@ -7,6 +7,7 @@ of a burst only the newest state is published.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
@@ -105,40 +106,28 @@ class ShardObserver(Protocol):
         """Hears that a decision could not be published now."""
 
 
+@dataclass(eq=False)
 class ShardOwnership:
-    """The ownership of a shard that the assignment gives us.
+    """The ownership of a shard that the assignment gives us."""
 
-    Args:
-        shard: the shard.
-        hold: makes a fresh hold on its decision subject.
-        decider: decides.
-        observer: hears of what became of it.
-        rest: seconds for which a lost shard is left alone.
-        confirm_after: gives the seconds after which a quiet hold is looked at: somebody may have claimed the shard.
-        changed_hands: called when we begin or cease to own the shard.
-    """
+    shard: ShardName
+    hold: InitVar[Callable[[], ShardClaim]]
+    """Makes a fresh hold on its decision subject."""
+    decider: ShardDecider
+    observer: ShardObserver
+    _: KW_ONLY
+    rest: float
+    """Seconds for which a lost shard is left alone."""
+    confirm_after: Callable[[], float] = lambda: CONFIRM_SECONDS
+    """Gives the seconds after which a quiet hold is looked at: somebody may have claimed the shard."""
+    changed_hands: Callable[[], None] = lambda: None
+    """Called when we begin or cease to own the shard."""
 
-    def __init__(
-        self,
-        shard: ShardName,
-        hold: Callable[[], ShardClaim],
-        decider: ShardDecider,
-        observer: ShardObserver,
-        *,
-        rest: float,
-        confirm_after: Callable[[], float] = lambda: CONFIRM_SECONDS,
-        changed_hands: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.shard = shard
+    def __post_init__(self, hold: Callable[[], ShardClaim]) -> None:
         self.decided_seq = 0
         """The state-stream sequence that the last acknowledged decision holds for."""
         self._new_hold = hold
         self._hold = hold()
-        self._decider = decider
-        self._observer = observer
-        self._rest = rest
-        self._confirm_after = confirm_after
-        self._changed_hands = changed_hands
         self._turn = 0
         self.published: Content | None = None
         """The content of the last acknowledged decision; None before the first, and while it may be lost."""
@@ -156,7 +145,7 @@ class ShardOwnership:
     @property
     def caught_up(self) -> bool:
         """Whether the last acknowledged decision holds for the state of now."""
-        return self.owned and not self._busy and not self._decider.is_behind(self.shard)
+        return self.owned and not self._busy and not self.decider.is_behind(self.shard)
 
     def look(self) -> None:
         """Wakes `run` if there is work for this shard now."""
@@ -171,12 +160,12 @@ class ShardOwnership:
     def doubt(self) -> None:
         """Has the next decision published in any case: the server may have lost the last one with the connection."""
         self.published = None
-        self._decider.put_back(self.shard)
+        self.decider.put_back(self.shard)
 
     async def run(self) -> None:
         """Claims the shard and keeps its decision up to date, until it is given up."""
         while self._kept:
-            quiet = self._confirm_after()
+            quiet = self.confirm_after()
             woken = await wake_or_timeout(
                 self._wake, min(quiet, CLAIMED_SECONDS) if self._just_claimed else quiet
             )
@@ -186,20 +175,20 @@ class ShardOwnership:
                 await asyncio.sleep(await self._confirm())
 
     def _has_work(self) -> bool:
-        behind = self._hold.epoch is None or self._decider.is_behind(self.shard)
-        return self._kept and behind and self._decider.may_publish(self.shard)
+        behind = self._hold.epoch is None or self.decider.is_behind(self.shard)
+        return self._kept and behind and self.decider.may_publish(self.shard)
 
     async def _claim_or_publish(self) -> float:
         """Claims or publishes once; returns how long to rest before the next time, in seconds."""
         self._busy, owned = True, self.owned
-        decided = self._decider.decide(self.shard, self._limit)
+        decided = self.decider.decide(self.shard, self._limit)
         try:
             if self._hold.epoch is None:
                 await self._claim(decided)
             await self._publish(decided)
         except LostOwnershipError:
             self._step_down()
-            return self._rest
+            return self.rest
         except PayloadTooLargeError as error:
             # The server says its limit where the client refuses, not where the stream does.
             told = error.limit - _HEADER_ROOM if error.limit else self._limit // 2
@@ -211,9 +200,9 @@ class ShardOwnership:
             self._busy = False
             self._wake.set()  # whatever changed meanwhile was not seen by a waiting loop
             if self.owned is not owned:
-                self._changed_hands()
+                self.changed_hands()
         self.decided_seq = decided.state_seq
-        return self._decider.pace(self.shard)
+        return self.decider.pace(self.shard)
 
     async def _confirm(self) -> float:
         """Looks whether the shard is still ours; returns how long to rest before the next time, in seconds."""
@@ -222,36 +211,36 @@ class ShardOwnership:
         except LostOwnershipError:
             self._step_down()
             self._wake.set()
-            self._changed_hands()
-            return self._rest
+            self.changed_hands()
+            return self.rest
         except RetryableBusError as error:
-            self._observer.failed(self.shard, error)
+            self.observer.failed(self.shard, error)
         self._just_claimed = False
         return 0.0
 
     async def _claim(self, decided: Decided) -> None:
         """Claims the shard. The claim holds the content: a reader that starts now must not find the shard empty."""
-        epoch = await self._hold.claim(lambda: self._decider.written(self.shard, decided, 0, 0))
+        epoch = await self._hold.claim(lambda: self.decider.written(self.shard, decided, 0, 0))
         self._turn = 0
         self.published = None
         self._just_claimed = True
-        self._observer.claimed(self.shard, epoch)
+        self.observer.claimed(self.shard, epoch)
 
     async def _publish(self, decided: Decided) -> None:
         epoch = self._hold.epoch
         if epoch is None or (self.published is not None and same(self.published, decided.content)):
             return
         self._turn += 1
-        await self._hold.publish(self._decider.written(self.shard, decided, epoch, self._turn))
+        await self._hold.publish(self.decider.written(self.shard, decided, epoch, self._turn))
         self.published = decided.content
-        self._observer.published(self.shard, decided)
+        self.observer.published(self.shard, decided)
 
     def _step_down(self) -> None:
         self._hold = self._new_hold()
-        self._decider.put_back(self.shard)
-        self._observer.lost(self.shard)
+        self.decider.put_back(self.shard)
+        self.observer.lost(self.shard)
 
     def _try_again(self, error: Exception) -> float:
-        self._decider.put_back(self.shard)
-        self._observer.failed(self.shard, error)
+        self.decider.put_back(self.shard)
+        self.observer.failed(self.shard, error)
         return _RETRY_SECONDS

@@ -1,5 +1,7 @@
 """Explaining one job: its facts from the state, its position from its shard's owner, its rank from all owners."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_seconds
@@ -24,31 +26,17 @@ _QUEUED = (Phase.WAITING, Phase.HELD)
 _SHOWN_FIRST = (Phase.WAITING, Phase.HELD, Phase.RUNNING, Phase.ENDED)
 
 
+@dataclass(eq=False)
 class Explainer:
-    """Says of jobs why they stand where they stand.
+    """Says of jobs why they stand where they stand."""
 
-    Args:
-        cache: the known state of the clusters.
-        asker: asks the owners of shards.
-        steering: tells where levels are written.
-        reserved: the starts that were promised.
-        traced: the part that is kept of the traces that begin here.
-    """
-
-    def __init__(
-        self,
-        cache: ClusterCache,
-        asker: ShardAsker,
-        steering: SteeringView,
-        reserved: ReserveView,
-        *,
-        traced: float,
-    ) -> None:
-        self._traced = traced
-        self._cache = cache
-        self._asker = asker
-        self._steering = steering
-        self._reserved = reserved
+    cache: ClusterCache
+    asker: ShardAsker
+    steering: SteeringView
+    reserved: ReserveView
+    _: KW_ONLY
+    traced: float
+    """The part that is kept of the traces that begin here."""
 
     async def explain(self, name: str, tenant: str | None, at: Micros) -> list[Explanation]:
         """The jobs of that name, those that wait first.
@@ -58,7 +46,7 @@ class Explainer:
             tenant: the tenant whose jobs alone are told; the names of others' jobs are then left out.
             at: the instant.
         """
-        jobs = sorted(self._cache.find(name), key=_shown_first) or self._tasks(name)
+        jobs = sorted(self.cache.find(name), key=_shown_first) or self._tasks(name)
         known = [self._facts(job, at) for job in jobs]
         asked = [fact for fact in known if tenant in (None, fact.tenant)][:_MOST_FOUND]
         found = [await self._complete(fact, at, open_names=tenant is None) for fact in asked]
@@ -66,7 +54,7 @@ class Explainer:
 
     def _tasks(self, name: str) -> list[JobState]:
         """The task that is next of each array of that name; where none is queued, all that are known."""
-        known = [job for job in self._cache.beginning(f"{name}_") if _is_task(job)]
+        known = [job for job in self.cache.beginning(f"{name}_") if _is_task(job)]
         arrays: dict[str, list[JobState]] = {}
         for job in sorted(known, key=lambda one: (_SHOWN_FIRST.index(one.phase), one.uid)):
             arrays.setdefault(job.uid.rpartition("_")[0], []).append(job)
@@ -74,8 +62,8 @@ class Explainer:
 
     def near(self, name: str, tenant: str | None) -> list[str]:
         """A few jobs whose names begin so, with their scopes: Kubernetes adds letters to a `generateName`."""
-        rulebook = self._cache.rulebook
-        begin = sorted(self._cache.beginning(name), key=_shown_first)
+        rulebook = self.cache.rulebook
+        begin = sorted(self.cache.beginning(name), key=_shown_first)
         asked = [
             f"{job.scope}/{job.name}"
             for job in begin
@@ -86,7 +74,7 @@ class Explainer:
     def _with_admitters_word(self, fact: Explanation, *, open_names: bool) -> Explanation:
         if fact.steering is not None and not open_names:
             fact = msgspec.structs.replace(fact, steering=as_a_tenant_hears(fact.steering))
-        told = self._reserved.reasons(fact, open_names=open_names)
+        told = self.reserved.reasons(fact, open_names=open_names)
         if fact.left_alone:
             told = [*job_sentences.left_alone(fact.left_alone, fact.level, fact.pool or ""), *told]
         if fact.phase == Phase.HELD:  # that it is held says more
@@ -95,14 +83,14 @@ class Explainer:
 
     def _facts(self, job: JobState, at: Micros) -> Explanation:
         until = at if job.unchecked else job.started or job.ended or at
-        rulebook = self._cache.rulebook
+        rulebook = self.cache.rulebook
         tenant = None if rulebook is None else rulebook.tenant_of(job)
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
-        pool = self._cache.facts.leads_to(job.cluster, job.queue)
-        misfit = misfit_of(job, self._cache, None if pool is None else self._cache.pools.get(pool))
-        trace = trace_of_job(job, self._traced)
+        pool = self.cache.facts.leads_to(job.cluster, job.queue)
+        misfit = misfit_of(job, self.cache, None if pool is None else self.cache.pools.get(pool))
+        trace = trace_of_job(job, self.traced)
         reasons = _reasons(job)
-        if self._steering.is_unanswered(job):
+        if self.steering.is_unanswered(job):
             reasons.append(job_sentences.unanswered(job))
         return Explanation(
             cluster=job.cluster,
@@ -121,12 +109,12 @@ class Explainer:
             said=job.said,
             unchecked=job.unchecked or msgspec.UNSET,
             # Of a job that starts the lease says so for a moment longer.
-            left_alone=(self._steering.left_alone_since(job.uid) if job.phase in _QUEUED else None)
+            left_alone=(self.steering.left_alone_since(job.uid) if job.phase in _QUEUED else None)
             or msgspec.UNSET,
-            steering=None if pool is None else self._steering.of_cluster(pool, job.cluster),
+            steering=None if pool is None else self.steering.of_cluster(pool, job.cluster),
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,
-            approved=self._cache.approval_of(job),
+            approved=self.cache.approval_of(job),
             reasons=reasons,
             never=misfit.never,
             no_quota=misfit.no_quota,
@@ -137,23 +125,23 @@ class Explainer:
 
     async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:
         """Adds the standing in the pool and, of a waiting job, the position and the rank."""
-        pool = None if fact.pool is None else self._cache.pools.get(fact.pool)
+        pool = None if fact.pool is None else self.cache.pools.get(fact.pool)
         if pool is None or fact.tenant is None:
             return fact
         if fact.phase != Phase.WAITING:
             question = ShardQuestion(at=at, tenant=fact.tenant)
-            own = await self._asker.ask(pool, "explain", question, [pool.shard_of(fact.tenant)])
+            own = await self.asker.ask(pool, "explain", question, [pool.shard_of(fact.tenant)])
             standing = standing_in(own.replies, pool.rules.top_of(fact.tenant))
             return msgspec.structs.replace(fact, standing=standing, divide_by=divided_by(pool.rules))
         query = query_shards(fact.uid, fact.tenant, pool.rules, at)
-        findings, silent = await self._asker.explain(pool, query)
-        spoken = rename_jobs(findings, lambda one: called(one, self._cache))
+        findings, silent = await self.asker.explain(pool, query)
+        spoken = rename_jobs(findings, lambda one: called(one, self.cache))
         fact = with_findings(fact, findings, pool.rules, at)
         told = fact if spoken == findings else with_findings(fact, spoken, pool.rules, at)
         if not open_names:
             fact, told = (concealed_explanation(one, fact.tenant or "") for one in (fact, told))
         reasons = waiting_in_words(told, pool.rules, at)
-        job = self._cache.job(fact.uid)
+        job = self.cache.job(fact.uid)
         if job is not None and job.passed_by:
             reasons.insert(0, job_sentences.passed_by(job))  # whatever else is said of it, this keeps it
         if silent:

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import InitVar, dataclass
 
 from fairlead_bus import Asked, Bus, Rejected
 from fairlead_bus.pace import LinePace
@@ -20,42 +21,33 @@ _MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 100.0, 2000
 a few; among ten thousand tenants some take hundreds, in which no decision is made."""
 
 
+@dataclass(eq=False)
 class QueryServer:
-    """Hands questions to those who answer them, once there is something to answer from.
+    """Hands questions to those who answer them, once there is something to answer from."""
 
-    Args:
-        bus: the connection.
-        questions: the answers to what is asked of the order.
-        record: counts them.
-        why_not: why nothing can be answered now; None where it can.
-        a_second: questions of one tenant in the long run.
-    """
+    bus: Bus
+    questions: InitVar[Questions]
+    """The answers to what is asked of the order."""
+    record: ScorerRecord
+    why_not: Callable[[], str | None]
+    """Why nothing can be answered now; None where it can."""
+    a_second: float
+    """Questions of one tenant in the long run."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        questions: Questions,
-        record: ScorerRecord,
-        why_not: Callable[[], str | None],
-        a_second: float,
-    ) -> None:
-        self._bus = bus
-        self._record = record
-        self._why_not = why_not
-        self._a_second = a_second
-        self._pace = LinePace(a_second, max(1, int(_BURST_SECONDS * a_second)))
+    def __post_init__(self, questions: Questions) -> None:
+        self._pace = LinePace(self.a_second, max(1, int(_BURST_SECONDS * self.a_second)))
         self._time = LinePace(_MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE)
         self._answers: dict[subjects.QuestionKind, Callable[[Asked], Awaitable[bytes]]] = {
             "queue": questions.queue,
             "tenants": questions.tenants,
             "explain": questions.explain,
-            "answer": PastAnswers(bus).answer,
+            "answer": PastAnswers(self.bus).answer,
         }
 
     async def open(self, until: AsyncExitStack) -> None:
         """Answers until the stack is unwound."""
         for kind in self._answers:
-            endpoint = await self._bus.serve(subjects.ask_filter(kind), self._handler(kind), queue=GROUP)
+            endpoint = await self.bus.serve(subjects.ask_filter(kind), self._handler(kind), queue=GROUP)
             until.push_async_callback(endpoint.close)
 
     def _handler(self, kind: subjects.QuestionKind) -> Callable[[Asked], Awaitable[bytes]]:
@@ -68,12 +60,12 @@ class QueryServer:
                     self._check_ready()
                 reply = await self._answers[kind](asked)
             except Rejected:
-                self._record.answered(kind, "refused")
+                self.record.answered(kind, "refused")
                 raise
             finally:
                 # The processor's time: a question that waits for a silent owner takes nobody's.
                 self._time.spend(tenant, 1000 * (time.thread_time() - begun))
-            self._record.answered(kind, "answered")
+            self.record.answered(kind, "answered")
             return reply
 
         return handle
@@ -86,11 +78,11 @@ class QueryServer:
             text = f"what {decode_token(tenant)} asks takes a scorer too much time; ask again in {math.ceil(rest)} s"
             raise Rejected(TOO_MANY, text)
         if self._pace.rest(tenant):
-            text = f"{decode_token(tenant)} asks more than the {self._a_second:g} questions a second that a tenant may in the long run; ask again later"
+            text = f"{decode_token(tenant)} asks more than the {self.a_second:g} questions a second that a tenant may in the long run; ask again later"
             raise Rejected(TOO_MANY, text)
         self._pace.spend(tenant)
 
     def _check_ready(self) -> None:
-        reason = self._why_not()
+        reason = self.why_not()
         if reason is not None:
             raise Rejected(503, f"this scorer cannot answer yet: {reason}")

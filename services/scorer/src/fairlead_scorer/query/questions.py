@@ -6,6 +6,7 @@ One scorer of a queue group answers; it asks the owners of all shards and puts t
 import asyncio
 import heapq
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from msgspec import UNSET
 
@@ -59,36 +60,21 @@ _MOST_RANKED = 200
 """Positions of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
 
 
+@dataclass(eq=False)
 class Questions:
-    """Answers `ask.queue`, `ask.tenants` and `ask.explain`.
+    """Answers `ask.queue`, `ask.tenants` and `ask.explain`."""
 
-    Args:
-        cache: the known state of the clusters.
-        asker: asks the owners of shards.
-        explainer: answers about single jobs.
-        steering: tells where levels are written.
-        now: the clock.
-    """
-
-    def __init__(
-        self,
-        cache: ClusterCache,
-        asker: ShardAsker,
-        explainer: Explainer,
-        steering: SteeringView,
-        now: Callable[[], Micros],
-    ) -> None:
-        self._cache = cache
-        self._asker = asker
-        self._explainer = explainer
-        self._steering = steering
-        self._now = now
+    cache: ClusterCache
+    asker: ShardAsker
+    explainer: Explainer
+    steering: SteeringView
+    now: Callable[[], Micros]
 
     async def queue(self, asked: Asked) -> bytes:
         """Answers with the waiting jobs, in order."""
         question = read_question(QUEUE_QUESTION, asked)
         tenant = self._known_tenant(tenant_asked(asked, question.tenant))
-        at = self._now()
+        at = self.now()
         pools = [
             await (
                 self._order(pool, at, question.limit)
@@ -98,12 +84,12 @@ class Questions:
             for pool in self._pools(question.pool)
         ]
         nowhere, first = self._unranked_lines(
-            self._cache.unranked_nowhere(tenant) if question.pool is None else [], question.limit
+            self.cache.unranked_nowhere(tenant) if question.pool is None else [], question.limit
         )
         reply = QueueReply(
             at=to_datetime(at),
             pools=pools,
-            unheard=self._steering.unheard() or UNSET,
+            unheard=self.steering.unheard() or UNSET,
             nowhere=nowhere or UNSET,
             nowhere_first=first or UNSET,
         )
@@ -113,10 +99,10 @@ class Questions:
         """Answers what the tenants have, of what they may have."""
         question = read_question(TENANTS_QUESTION, asked)
         tenant = self._known_tenant(tenant_asked(asked, None))
-        at = self._now()
+        at = self.now()
         pools = []
         for pool in self._pools(question.pool):
-            part = await self._asker.ask(pool, "tenants", ShardQuestion(at=at))
+            part = await self.asker.ask(pool, "tenants", ShardQuestion(at=at))
             lines = tenant_lines(standing for reply in part.replies for standing in reply.standings)
             pools.append(
                 PoolTenants(
@@ -125,7 +111,7 @@ class Questions:
                     tenants=[line for line in lines if tenant in (None, line.standing.tenant)],
                     steering=[
                         one if tenant is None else as_a_tenant_hears(one)
-                        for one in self._steering.of(pool.name)
+                        for one in self.steering.of(pool.name)
                     ],
                     silent_shards=part.silent,
                     divide_by=divided_by(pool.rules),
@@ -139,12 +125,12 @@ class Questions:
         tenant = tenant_asked(asked, question.tenant)
         if not question.job:
             refuse("job", question.job, "must be a job's name, with or without its scope, or its uid")
-        at = self._now()
-        found = await self._explainer.explain(question.job, tenant, at)
+        at = self.now()
+        found = await self.explainer.explain(question.job, tenant, at)
         near: list[str] = []
         if not found:
             self._known_tenant(tenant)
-            near = self._explainer.near(question.job, tenant)
+            near = self.explainer.near(question.job, tenant)
         payload = to_json(ExplainReply(at=to_datetime(at), found=found, near=near or UNSET))
         if len(payload) > PAYLOAD_LIMIT and len(found) > 1:
             told = f"{found[0].scope}/{job_name(found[0].id, found[0].owner)}"
@@ -159,7 +145,7 @@ class Questions:
         wanted = min(limit or MOST_POSITIONS, MOST_POSITIONS)
         part, positions = await self._first_positions(pool, at, wanted)
         waiting = sum(reply.waiting for reply in part.replies)
-        unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, None), limit)
+        unranked, first = self._unranked_lines(self.cache.unranked_in(pool.name, None), limit)
         return PoolQueue(
             pool=pool.name,
             waiting=waiting,
@@ -167,7 +153,7 @@ class Questions:
             # Where jobs ask for so much that fewer fit than are wanted, no limit shows more.
             most=MOST_POSITIONS if part.silent or len(positions) >= min(wanted, waiting) else len(positions),
             positions=[position async for position in self._all_ranked(positions, pool.rules, at)],
-            steering=self._steering.of(pool.name),
+            steering=self.steering.of(pool.name),
             silent_shards=part.silent,
             unranked=unranked,
             unranked_first=first,
@@ -192,7 +178,7 @@ class Questions:
     async def _merged(
         self, pool: ScoredPool, at: Micros, of_each: int
     ) -> tuple[ShardReplies, list[Position]]:
-        part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=of_each))
+        part = await self.asker.ask(pool, "queue", ShardQuestion(at=at, limit=of_each))
         # In a thread, as these values do not change: thousands of positions take 50 ms, and decisions must not wait for
         # that.
         parts = [reply.positions for reply in part.replies]
@@ -210,16 +196,16 @@ class Questions:
     async def _order_of_tenant(self, pool: ScoredPool, at: Micros, limit: int, tenant: str) -> PoolQueue:
         """The tenant's positions with their ranks in the whole pool: its own shard lists them, all shards count."""
         wanted = min(limit or _MOST_RANKED, _MOST_RANKED)
-        own = await self._asker.ask(
+        own = await self.asker.ask(
             pool, "queue", ShardQuestion(at=at, limit=wanted, tenant=tenant), [pool.shard_of(tenant)]
         )
         positions: list[Position] = [position for reply in own.replies for position in reply.positions]
-        part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=positions, limit=1))
+        part = await self.asker.ask(pool, "queue", ShardQuestion(at=at, among=positions, limit=1))
         ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(positions))]
         # Those above it in a tree are told with it, and their jobs are not all its own.
         waiting = sum(one.waiting for one in pool.standings([tenant]) if one.tenant == tenant)
         whole = own.silent or len(positions) >= min(wanted, waiting)
-        unranked, first = self._unranked_lines(self._cache.unranked_in(pool.name, tenant), limit)
+        unranked, first = self._unranked_lines(self.cache.unranked_in(pool.name, tenant), limit)
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
@@ -229,7 +215,7 @@ class Questions:
             ],
             more=max(0, waiting - len(positions)),
             most=_MOST_RANKED if whole else len(positions),
-            steering=[as_a_tenant_hears(one) for one in self._steering.of(pool.name)],
+            steering=[as_a_tenant_hears(one) for one in self.steering.of(pool.name)],
             silent_shards=sorted({*own.silent, *part.silent}),
             unranked=unranked,
             unranked_first=first,
@@ -244,7 +230,7 @@ class Questions:
         return sum(map(_tasks, jobs)), [
             UnrankedJob(
                 job=job.full_name,
-                tenant=self._cache.tenant_of(job),
+                tenant=self.cache.tenant_of(job),
                 why=job_sentences.unranked(job),
                 tasks=_tasks(job),
             )
@@ -253,7 +239,7 @@ class Questions:
 
     def _ranked(self, rank: int, position: Position, rules: PoolRules, why: str = "") -> RankedPosition:
         [share], [entitled] = Quotients(rules).of(PositionColumns.of([position]))
-        job = self._cache.job(position.uid)
+        job = self.cache.job(position.uid)
         owner = None if job is None else job.owner
         return RankedPosition(
             rank=rank,
@@ -262,8 +248,8 @@ class Questions:
             entitled=entitled,
             owner=owner,
             name=UNSET if (name := job_name(position.id, owner)) == position.id else name,
-            approved=None if job is None else self._cache.approval_of(job),
-            left_alone=self._steering.left_alone_since(position.uid) or UNSET,
+            approved=None if job is None else self.cache.approval_of(job),
+            left_alone=self.steering.left_alone_since(position.uid) or UNSET,
             why=why,
         )
 
@@ -271,22 +257,22 @@ class Questions:
         """The cause that puts the position before this one first; empty further down than people read."""
         if not 0 < rank < _MOST_RANKED:
             return ""
-        before, position = (called(one, self._cache) for one in positions[rank - 1 : rank + 1])
+        before, position = (called(one, self.cache) for one in positions[rank - 1 : rank + 1])
         return cause_in_words(neighbour_of(position, before, rules, at), position, rules)
 
     def _known_tenant(self, tenant: str | None) -> str | None:
         """The tenant, if anybody knows it: an empty answer about an unknown one would say that all is well."""
-        if tenant is not None and not self._cache.knows_tenant(tenant):
+        if tenant is not None and not self.cache.knows_tenant(tenant):
             refuse("tenant", tenant, "is not in the policy, and has no job and no queue")
         return tenant
 
     def _pools(self, name: str | None) -> list[ScoredPool]:
         if name is None:
-            return [self._cache.pools[known] for known in sorted(self._cache.pools)]
-        if name not in self._cache.pools:
-            known = ", ".join(sorted(self._cache.pools)) or "none yet"
+            return [self.cache.pools[known] for known in sorted(self.cache.pools)]
+        if name not in self.cache.pools:
+            known = ", ".join(sorted(self.cache.pools)) or "none yet"
             refuse("pool", name, f"is not a pool; pools are {known}")
-        return [self._cache.pools[name]]
+        return [self.cache.pools[name]]
 
 
 def _tasks(job: JobState) -> int:

@@ -1,6 +1,7 @@
 """Steering of clusters, for people: how far each follows a pool's order, as the admitter judges it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -25,35 +26,22 @@ _FIRMNESS = ("exact", "standing", "close", "within-queue", _LOOSE, "tie-break")
 """Degrees of a pool's enforcement, the firmest first."""
 
 
+@dataclass(eq=False)
 class SteeringView:
-    """Says of pools where their levels are written.
+    """Says of pools where their levels are written."""
 
-    Args:
-        cache: the known state of the clusters.
-        words: the operators' words.
-        leaders: the leases of those who lead, with what admitters and watchers saw.
-        reserved: the starts that were promised.
-        unmarked: the clusters that hold a pool's order up.
-    """
-
-    def __init__(
-        self,
-        cache: ClusterCache,
-        words: OperatorWords,
-        leaders: Leaders,
-        reserved: ReserveView,
-        unmarked: Callable[[str], list[str]],
-    ) -> None:
-        self._reserved = reserved
-        self._unmarked = unmarked
-        self._cache = cache
-        self._words = words
-        self._leaders = leaders
+    cache: ClusterCache
+    words: OperatorWords
+    leaders: Leaders
+    """The leases of those who lead, with what admitters and watchers saw."""
+    reserved: ReserveView
+    unmarked: Callable[[str], list[str]]
+    """The clusters that hold a pool's order up."""
 
     def of(self, pool: str) -> list[Steering]:
         """The steering of each cluster that is joined into the pool and has queues there, by name."""
         queues: dict[str, list[QueueState]] = {}
-        for queue in self._cache.facts.queues_of(pool):
+        for queue in self.cache.facts.queues_of(pool):
             queues.setdefault(queue.cluster, []).append(queue)
         return [self._of_cluster(pool, cluster, queues[cluster]) for cluster in sorted(queues)]
 
@@ -63,33 +51,33 @@ class SteeringView:
 
     def left_alone_since(self, uid: str) -> Moment | None:
         """The instant since which a job's level is left alone; None where it is not, or where it is one of too many to be named."""
-        known = (one.since for lease in self._leaders.leaders(ADMITTER) for one in lease.left_alone)
+        known = (one.since for lease in self.leaders.leaders(ADMITTER) for one in lease.left_alone)
         return next((to_datetime(since[uid]) for since in known if uid in since), None)
 
     def unheard(self) -> dict[str, str]:
         """Watched clusters of which nothing is heard, and why what is known of each may be old."""
-        return {lease.cluster: lease.silent for lease in self._leaders.leaders(_WATCHER) if lease.silent}
+        return {lease.cluster: lease.silent for lease in self.leaders.leaders(_WATCHER) if lease.silent}
 
     def is_unanswered(self, job: JobState) -> bool:
         """Whether the job has its quota and waits for a check that nobody answers now."""
-        return awaits_gang_fit(job) and self._leaders.leader(_CHECKER, job.cluster) is None
+        return awaits_gang_fit(job) and self.leaders.leader(_CHECKER, job.cluster) is None
 
     def _of_cluster(self, pool: str, cluster: str, queues: list[QueueState]) -> Steering:
-        differ = self._cache.waiting_differ(queues)
+        differ = self.cache.waiting_differ(queues)
         stated = [
             _where_jobs_differ(one) if differ else one
-            for one in self._cache.facts.parts_of(pool)
+            for one in self.cache.facts.parts_of(pool)
             if one.cluster == cluster
         ]
         judged = self._decider(pool, cluster, queues)
         going = judged.unsafe or judged.fate is LevelFate.GO
-        lease, watcher = self._leaders.leader(ADMITTER, cluster), self._leaders.leader(_WATCHER, cluster)
-        checked = self._leaders.leader(_CHECKER, cluster) is not None
+        lease, watcher = self.leaders.leader(ADMITTER, cluster), self.leaders.leader(_WATCHER, cluster)
+        checked = self.leaders.leader(_CHECKER, cluster) is not None
         left_alone = sum(one.jobs for one in ([] if lease is None else lease.left_alone) if one.pool == pool)
         outpaced = [] if lease is None else lease.outpaced.get(pool, [])
         out_of_turn = None if lease is None else lease.out_of_turn.get(pool)
         contested = 0 if lease is None else lease.contested.get(pool, 0)
-        unwritten = judged.why or _unwritten(lease, queues[0]), _stands_still(self._unmarked(pool))
+        unwritten = judged.why or _unwritten(lease, queues[0]), _stands_still(self.unmarked(pool))
         how, why = _enforcement(stated, outpaced, out_of_turn, left_alone, contested)
         return Steering(
             cluster=cluster,
@@ -99,16 +87,16 @@ class SteeringView:
             withheld="; ".join(filter(None, unwritten)),
             unheard=(_UNWATCHED if watcher is None else watcher.silent) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
-            unanswered=(0 if checked else self._cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
+            unanswered=(0 if checked else self.cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
             left_alone=left_alone or msgspec.UNSET,
-            promised=self._reserved.promised(cluster, pool) or msgspec.UNSET,
-            levels_left=sum(map(self._cache.levels_in, queues)) if going else 0,
+            promised=self.reserved.promised(cluster, pool) or msgspec.UNSET,
+            levels_left=sum(map(self.cache.levels_in, queues)) if going else 0,
             preemptions_by_left_levels=0 if lease is None else lease.preemptions_by_left_levels.get(pool, 0),
             adherence=None if lease is None else _adherence(lease, pool),
         )
 
     def _decider(self, pool: str, cluster: str, queues: list[QueueState]) -> Withholding:
-        rulebook, words = self._cache.rulebook, self._words
+        rulebook, words = self.cache.rulebook, self.words
         if rulebook is None:
             return Withholding(why="there is no policy", fate=LevelFate.STAND)
         return judge_withholding(
@@ -116,7 +104,7 @@ class SteeringView:
             queues,
             words.leave(cluster),
             control=words.control(pool),
-            values=self._cache.facts.cluster(cluster).class_values,
+            values=self.cache.facts.cluster(cluster).class_values,
             found=words.lever_found(cluster),
             revocation=words.revocation(cluster),
         )

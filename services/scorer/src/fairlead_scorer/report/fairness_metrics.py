@@ -4,6 +4,7 @@ It is worked out when it is scraped, and not at each pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import override
 
 from prometheus_client.core import GaugeMetricFamily
@@ -24,31 +25,20 @@ _TENANT = ("pool", "tenant")
 _NOTHING, _SHARE = "nothing", "share"
 
 
+@dataclass(eq=False)
 class FairnessMetrics(Collector):
-    """Series of the shards that this replica owns; a shard that goes to another takes its series along.
+    """Series of the shards that this replica owns; a shard that goes to another takes its series along."""
 
-    Args:
-        owned: our shards.
-        decided: the last published content of each of them.
-        dirty: the number of them that wait to be decided.
-        pools: the pools by name.
-        clock: now.
-    """
-
-    def __init__(
-        self,
-        owned: Callable[[], Iterable[ShardName]],
-        decided: Callable[[], Iterable[tuple[ShardName, Content]]],
-        dirty: Callable[[], int],
-        *,
-        pools: Callable[[], Mapping[str, ScoredPool]],
-        clock: Callable[[], Micros],
-    ) -> None:
-        self._owned = owned
-        self._decided = decided
-        self._dirty = dirty
-        self._pools = pools
-        self._clock = clock
+    owned: Callable[[], Iterable[ShardName]]
+    """Our shards."""
+    decided: Callable[[], Iterable[tuple[ShardName, Content]]]
+    """The last published content of each of them."""
+    dirty: Callable[[], int]
+    """The number of them that wait to be decided."""
+    _: KW_ONLY
+    pools: Callable[[], Mapping[str, ScoredPool]]
+    """The pools by name."""
+    clock: Callable[[], Micros]
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Families without samples: without this method the registry would collect all series to learn their names."""
@@ -57,11 +47,11 @@ class FairnessMetrics(Collector):
     @override
     def collect(self) -> Iterator[GaugeMetricFamily]:
         found = _tenant_families() | _shard_families()
-        decided = list(self._decided())
-        for pool in {shard.pool for shard, _ in decided} | self._pools().keys():
+        decided = list(self.decided())
+        for pool in {shard.pool for shard, _ in decided} | self.pools().keys():
             contents = [content for shard, content in decided if shard.pool == pool]
             found["pool_owned_shards"].add_metric([pool], len(contents))
-            known = self._pools().get(pool)
+            known = self.pools().get(pool)
             if known is not None:
                 found["pool_shards"].add_metric([pool], known.shards)
             self._tell_heads(found["heads"], pool, contents)
@@ -70,9 +60,9 @@ class FairnessMetrics(Collector):
         yield from found.values()
 
     def _tell_shards(self, found: Mapping[str, GaugeMetricFamily]) -> None:
-        pools, owned = self._pools(), list(self._owned())
+        pools, owned = self.pools(), list(self.owned())
         found["owned"].add_metric([], len(owned))
-        found["dirty"].add_metric([], self._dirty())
+        found["dirty"].add_metric([], self.dirty())
         past = sum(pools[shard.pool].remembered(shard.number) for shard in owned if shard.pool in pools)
         found["past"].add_metric([], past)
         waiting: dict[str, int] = {}
@@ -115,10 +105,10 @@ class FairnessMetrics(Collector):
         ]
         if not positions:
             return
-        now = self._clock()
+        now = self.clock()
         longest = max(now - position.submitted for position in positions)
         found["longest_wait"].add_metric([pool, tenant], to_seconds(max(0, longest)))
-        known = self._pools().get(pool)
+        known = self.pools().get(pool)
         beyond = [
             past_bound(position, float(known.rules.rate), now) for position in positions if known is not None
         ]

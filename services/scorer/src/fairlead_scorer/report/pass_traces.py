@@ -4,6 +4,7 @@ A job's stage `scored` ends with the first decision that gives it a position amo
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from fairlead_contracts.base.instants import Micros
@@ -50,30 +51,20 @@ class PassObserver(ShardObserver, Protocol):
         """Hears how many jobs changed their order among each other."""
 
 
+@dataclass(eq=False)
 class PassTraces:
-    """Tells passes as they are published; hears of owned shards in the place of the record, and hands everything on.
+    """Tells passes as they are published; hears of owned shards in the place of the record, and hands everything on."""
 
-    Args:
-        observer: counts and logs.
-        spans: takes the spans.
-        job: a waiting job, by its uid.
-        replica: our name.
-        clock: gives the instant of now.
-    """
+    observer: PassObserver
+    spans: Spans
+    job: Callable[[str], JobState | None]
+    """A waiting job, by its uid."""
+    replica: str
+    """Our name."""
+    clock: Callable[[], Micros]
+    """Gives the instant of now."""
 
-    def __init__(
-        self,
-        observer: PassObserver,
-        spans: Spans,
-        job: Callable[[str], JobState | None],
-        replica: str,
-        clock: Callable[[], Micros],
-    ) -> None:
-        self._observer = observer
-        self._spans = spans
-        self._job = job
-        self._replica = replica
-        self._clock = clock
+    def __post_init__(self) -> None:
         self._positions: dict[ShardName, Mapping[str, Position]] = {}
         """The positions of each shard's last decision, by uid; only of shards that are ours."""
         self._passes: dict[ShardName, _PendingPass] = {}
@@ -86,61 +77,61 @@ class PassTraces:
         entered: list[tuple[JobState, TraceContext]] = []
         moved: list[TraceContext] = []
         context = None
-        if self._spans.on:
+        if self.spans.on:
             entered = [
                 kept for uid in positions.keys() - before.keys() if (kept := self._kept(uid)) is not None
             ]
             moved = [root for _, root in entered]
             moved += [kept[1] for uid in overtaken if (kept := self._kept(uid)) is not None]
             context = kept_trace(
-                "pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio, anyway=bool(entered)
+                "pass", shard.pool, shard.number, epoch, turn, ratio=self.spans.ratio, anyway=bool(entered)
             )
         self._passes[shard] = _PendingPass(
-            context, self._clock(), epoch, turn, positions, entered, moved[:_LINKS], len(overtaken)
+            context, self.clock(), epoch, turn, positions, entered, moved[:_LINKS], len(overtaken)
         )
         return None if context is None else context.traceparent
 
     def _kept(self, uid: str) -> tuple[JobState, TraceContext] | None:
-        job = self._job(uid)
+        job = self.job(uid)
         if job is None:
             return None
-        root = trace_of_job(job, self._spans.ratio)
+        root = trace_of_job(job, self.spans.ratio)
         return (job, root) if root.kept else None
 
     # The observer --------------------------------------------------------------------------------------------------
 
     def claimed(self, shard: ShardName, epoch: int) -> None:
         """Hears that we own the shard; its last owner may have died before it told its last passes."""
-        self._observer.claimed(shard, epoch)
+        self.observer.claimed(shard, epoch)
         begun = self._passes.get(shard)
         said = self._attributes(shard) | {"fairlead.epoch": epoch, "fairlead.role": "scorer"}
-        self._spans.trouble("take over", said, links=() if begun is None else begun.moved)
+        self.spans.trouble("take over", said, links=() if begun is None else begun.moved)
 
     def lost(self, shard: ShardName) -> None:
         """Hears that somebody else has claimed the shard."""
-        self._observer.lost(shard)
+        self.observer.lost(shard)
         self._positions.pop(shard, None)
         self._passes.pop(shard, None)
 
     def published(self, shard: ShardName, decided: Decided) -> None:
         """Hears that a decision was acknowledged."""
-        self._observer.published(shard, decided)
+        self.observer.published(shard, decided)
         done = self._passes.pop(shard, None)
         if done is not None:
             self._positions[shard] = done.positions
-            self._observer.moved(shard, done.overtaken)
+            self.observer.moved(shard, done.overtaken)
             if done.context is not None:
-                self._spans.tell(self._spans_of(shard, done, done.context))
+                self.spans.tell(self._spans_of(shard, done, done.context))
 
     def failed(self, shard: ShardName, error: Exception) -> None:
         """Hears that a decision could not be published now."""
-        self._observer.failed(shard, error)
+        self.observer.failed(shard, error)
         begun = self._passes.get(shard)
         links = () if begun is None else (begun.context, *begun.moved)
-        self._spans.trouble("publish", self._attributes(shard), links=links, error=str(error))
+        self.spans.trouble("publish", self._attributes(shard), links=links, error=str(error))
 
     def _spans_of(self, shard: ShardName, done: _PendingPass, context: TraceContext) -> Iterator[Span]:
-        now = self._clock()
+        now = self.clock()
         about = self._attributes(shard) | {"fairlead.epoch": done.epoch, "fairlead.turn": done.turn}
         yield Span(
             name="pass",
@@ -166,7 +157,7 @@ class PassTraces:
         return {
             "fairlead.pool": shard.pool,
             "fairlead.shard": shard.number,
-            "fairlead.replica": self._replica,
+            "fairlead.replica": self.replica,
         }
 
 

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -77,35 +78,21 @@ class TenantPace:
         self._pace.spend(tenant)
 
 
+@dataclass(eq=False)
 class Router:
-    """Routes submissions while it is wanted.
+    """Routes submissions while it is wanted."""
 
-    Args:
-        bus: the connection.
-        cache: the known state of the clusters.
-        record: hears of routes.
-        now: the wall clock.
-        pace: the pace of each tenant's submissions.
-        led: clusters that an admitter leads now, as far as is known.
-    """
+    bus: Bus
+    cache: ClusterCache
+    record: ScorerRecord
+    now: Callable[[], Micros]
+    _: KW_ONLY
+    pace: TenantPace
+    led: Callable[[], Collection[str]]
+    """Clusters that an admitter leads now, as far as is known."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        cache: ClusterCache,
-        record: ScorerRecord,
-        now: Callable[[], Micros],
-        *,
-        pace: TenantPace,
-        led: Callable[[], Collection[str]],
-    ) -> None:
-        self._bus = bus
-        self._cache = cache
-        self._record = record
-        self._now = now
-        self._pace = pace
-        self._led = led
-        self._routes = Bucket(bus, ROUTES)
+    def __post_init__(self) -> None:
+        self._routes = Bucket(self.bus, ROUTES)
         self._sent: deque[_Sent] = deque(maxlen=_MOST_SENT)
         self._wanted = False
         self._changed = asyncio.Event()
@@ -128,7 +115,7 @@ class Router:
         """Works until it is not wanted any more; what is being handled then is handled to its end."""
         durable = submit_durable(subjects.ANY_CLUSTER)
         worker = Worker(
-            self._bus,
+            self.bus,
             stream=SUBMIT,
             durable=durable,
             handle=self.handle,
@@ -156,7 +143,7 @@ class Router:
             await self._refuse(tenant, answer_id(delivery.payload, *sent), problem)
             return
         await self._send(cluster, submission, delivery)
-        self._record.routed(submission.id, tenant, cluster)
+        self.record.routed(submission.id, tenant, cluster)
 
     async def _route(self, submission: Submission, at: Micros) -> str:
         """The recorded route; else the best one, recorded.
@@ -168,11 +155,11 @@ class Router:
         known = await self._routes.get(key)
         if known is not None:
             return known.value.decode()
-        rulebook = self._cache.rulebook
+        rulebook = self.cache.rulebook
         if rulebook is None:
             raise NotYetError("there is no policy to route by", seconds=_NO_POLICY_SECONDS)
-        self._pace.spend(submission.tenant, at)
-        pool = routing.choose(self._cache, rulebook, submission, self._on_their_way(), self._led())
+        self.pace.spend(submission.tenant, at)
+        pool = routing.choose(self.cache, rulebook, submission, self._on_their_way(), self.led())
         # Before anything else is awaited: the submissions that are handled side by side must see each other.
         self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, pool, submission.demand))
         try:
@@ -198,7 +185,7 @@ class Router:
         The id goes into the body and nothing into Nats-Msg-Id: whoever may submit could have used any that is made up
         here, for a message that the copy would vanish behind. A second copy is a repeat, which its cluster knows.
         """
-        await self._bus.publish(
+        await self.bus.publish(
             subjects.submit(cluster, submission.tenant),
             with_id(delivery.payload, submission.id),
             headers={name: delivery.headers[name] for name in _TRACE_HEADERS if name in delivery.headers},
@@ -210,17 +197,17 @@ class Router:
         except FieldError as unanswerable:
             raise PoisonError(f"its sender cannot be answered: {unanswerable}") from unanswerable
         why = problem.for_operators if isinstance(problem, routing.NoQueueError) else str(problem)
-        self._record.not_routed(submission, tenant, why)
+        self.record.not_routed(submission, tenant, why)
         answer = Refused(
             id=submission,
             tenant=tenant,
             cluster=subjects.ANY_CLUSTER,
-            at=to_datetime(self._now()),
+            at=to_datetime(self.now()),
             field=problem.field,
             value=shown(problem.value),
             reason=problem.reason,
         )
-        await self._bus.publish(subject, to_json(answer))
+        await self.bus.publish(subject, to_json(answer))
 
 
 def with_id(payload: bytes, submission: str) -> bytes:

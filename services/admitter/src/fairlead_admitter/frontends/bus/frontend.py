@@ -7,6 +7,7 @@ Those of one scope only: what holds one scope up is no business of the others.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from itertools import count
 
 import msgspec
@@ -104,32 +105,25 @@ class Creations:
         return own
 
 
+@dataclass(eq=False)
 class BusFrontend:
     """Writes levels and makes jobs in a cluster whose frontend serves them on the bus.
 
     Requests of one connection reach the frontend in the order in which they were sent.
-
-    Args:
-        bus: the connection.
-        cluster: the cluster's name.
-        epoch: epoch of our leadership; None while we do not lead.
-        unsteered: the level that a job has when nobody steers.
-        timeout_seconds: longest wait for a reply.
     """
 
-    def __init__(
-        self,
-        bus: Bus,
-        cluster: str,
-        *,
-        epoch: Callable[[], int | None],
-        unsteered: Callable[[JobState], int],
-        timeout_seconds: float = 2.0,
-    ) -> None:
-        self._bus = bus
-        self._cluster = cluster
-        self._epoch = epoch
-        self._unsteered = unsteered
+    bus: Bus
+    cluster: str
+    """The cluster's name."""
+    _: KW_ONLY
+    epoch: Callable[[], int | None]
+    """Epoch of our leadership; None while we do not lead."""
+    unsteered: Callable[[JobState], int]
+    """The level that a job has when nobody steers."""
+    timeout_seconds: InitVar[float] = 2.0
+    """Longest wait for a reply."""
+
+    def __post_init__(self, timeout_seconds: float) -> None:
         self._timeout = timeout_seconds
         self._creations = Creations(self._create_together)
         self._marks = count()
@@ -144,7 +138,7 @@ class BusFrontend:
                 scope=write.job.scope,
                 id=write.job.id,
                 uid=write.job.uid,
-                level=None if write.level == self._unsteered(write.job) else write.level,
+                level=None if write.level == self.unsteered(write.job) else write.level,
             )
             for write in batch
         ]
@@ -187,15 +181,15 @@ class BusFrontend:
             raise
 
     def _lead(self) -> int:
-        epoch = self._epoch()
+        epoch = self.epoch()
         if epoch is None:
-            raise FrontendDownError(f"this admitter does not lead for cluster {self._cluster!r}")
+            raise FrontendDownError(f"this admitter does not lead for cluster {self.cluster!r}")
         return epoch
 
     def _result(self, reply: LevelReply) -> WriteResult:
         match reply.verdict:
             case VerbOutcome.DONE:
-                mark = f"{self._epoch()}.{next(self._marks)}" if reply.rev is None else str(reply.rev)
+                mark = f"{self.epoch()}.{next(self._marks)}" if reply.rev is None else str(reply.rev)
                 return WriteConfirmation(mark=mark, rev=reply.rev)
             case VerbOutcome.REFUSED:
                 return FrontendRefusedError(reply.reason)
@@ -203,14 +197,14 @@ class BusFrontend:
                 return None
 
     async def _ask(self, verb: FrontendVerb, message: Message) -> bytes:
-        subject = subjects.frontend(self._cluster, verb)
+        subject = subjects.frontend(self.cluster, verb)
         try:
-            return await self._bus.request(subject, to_packed(message), timeout=self._timeout)
+            return await self.bus.request(subject, to_packed(message), timeout=self._timeout)
         except RetryableBusError as error:
-            raise FrontendDownError(f"the frontend of {self._cluster} does not answer: {error}") from error
+            raise FrontendDownError(f"the frontend of {self.cluster} does not answer: {error}") from error
         except RemoteError as error:
             if error.code >= _SERVER_FAULT or error.code == FENCED:  # another one leads: we hear of it soon
-                raise FrontendDownError(f"the frontend of {self._cluster} is in trouble: {error}") from error
+                raise FrontendDownError(f"the frontend of {self.cluster} is in trouble: {error}") from error
             raise FrontendRefusedError(error.text) from error
 
 

@@ -5,6 +5,7 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fairlead_admitter.frontends.kueue.calls import KueueCalls, telling
@@ -28,28 +29,19 @@ _DIGEST_BYTES = 8
 _LONGEST_STEM = 200
 
 
+@dataclass(eq=False)
 class KueueObjections:
-    """Writes each objection as one Event an object; see EventSink.
+    """Writes each objection as one Event an object; see EventSink."""
 
-    Args:
-        client: the cluster's client, with writes of its own to spend.
-        calls: reads Workloads.
-        lever: the one that levels are written by.
-    """
-
-    def __init__(
-        self,
-        client: KubeClient,
-        calls: KueueCalls,
-        lever: Callable[[], LeverName | None],
-    ) -> None:
-        self._client = client
-        self._calls = calls
-        self._lever = lever
+    client: KubeClient
+    """The cluster's client, with writes of its own to spend."""
+    calls: KueueCalls
+    lever: Callable[[], LeverName | None]
+    """The one that levels are written by."""
 
     def objection_to_level(self, level: int, lift: int) -> Objection:
         """The objection to a level that somebody else gave to a job; see EventSink."""
-        return objection_to_boost(level, lift, lever=self._lever())
+        return objection_to_boost(level, lift, lever=self.lever())
 
     @staticmethod
     def reason_of(fault: Fault) -> Reason:
@@ -64,10 +56,10 @@ class KueueObjections:
 
     async def object_to(self, job: JobState, objection: Objection) -> None:
         """Say the objection of the Workload and of its owner; see EventSink."""
-        workload = await self._calls.look(job.scope, job.id, job.uid)
+        workload = await self.calls.look(job.scope, job.id, job.uid)
         if workload is None:
             return
-        api_version = (await self._calls.workloads()).api_version
+        api_version = (await self.calls.workloads()).api_version
         for involved in _involved(workload, api_version):
             await self._write(involved, objection)
 
@@ -75,7 +67,7 @@ class KueueObjections:
         """Writes the Event, unless there is one of its name: another replica's for this objection, or ours of an hour ago, will do."""
         with telling(f"event on {involved.kind} {involved.namespace}/{involved.name}"):
             try:
-                await self._client.create(EVENTS, self._event(involved, objection), involved.namespace)
+                await self.client.create(EVENTS, self._event(involved, objection), involved.namespace)
             except AlreadyExistsError:
                 return
 

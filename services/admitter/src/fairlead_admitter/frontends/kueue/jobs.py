@@ -6,6 +6,7 @@ the name, and completes the group, or takes it away where it cannot be whole.
 """
 
 from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass
 
 import msgspec
 
@@ -44,51 +45,39 @@ class ServiceAccounts(msgspec.Struct, frozen=True, kw_only=True):
     """Account that the pods run as."""
 
 
+@dataclass(eq=False)
 class KueueJobs:
-    """Makes jobs of submissions; see JobCreator.
+    """Makes jobs of submissions; see JobCreator."""
 
-    Args:
-        client: the cluster's client, with writes of its own to spend: a flood of jobs must not hold levels back.
-        entry: the entry queue of a tenant that named a queue; None where there is none.
-        classes: names of the cluster's WorkloadPriorityClasses.
-        accounts: service accounts: the one acted as, and the one that the pods run as.
-        refusals: tells which refusals of the API server are believed.
-        annotation_prefixes: prefixes of the annotations that a submission may set, with the `/`.
-    """
+    client: KubeClient
+    """The cluster's client, with writes of its own to spend: a flood of jobs must not hold levels back."""
+    _: KW_ONLY
+    entry: Callable[[str, str | None], EntryQueue | None]
+    """The entry queue of a tenant that named a queue; None where there is none."""
+    classes: Callable[[], Collection[str]]
+    """Names of the cluster's WorkloadPriorityClasses."""
+    accounts: ServiceAccounts
+    """Service accounts: the one acted as, and the one that the pods run as."""
+    refusals: FreshRefusals
+    annotation_prefixes: Collection[str]
+    """Prefixes of the annotations that a submission may set, with the `/`."""
 
     keeps_names = False
 
-    def __init__(
-        self,
-        client: KubeClient,
-        *,
-        entry: Callable[[str, str | None], EntryQueue | None],
-        classes: Callable[[], Collection[str]],
-        accounts: ServiceAccounts,
-        refusals: FreshRefusals,
-        annotation_prefixes: Collection[str],
-    ) -> None:
-        self._client = client
-        self._refusals = refusals
-        self._annotation_prefixes = annotation_prefixes
-        self._entry = entry
-        self._classes = classes
-        self._accounts = accounts
-
     def begin_anew(self) -> None:
         """Forgets what was refused; see JobCreator."""
-        self._refusals.begin_anew()
+        self.refusals.begin_anew()
 
     async def create(self, order: JobOrder) -> Created:
         """Make the job of a submission; see JobCreator."""
-        entry = self._entry(order.scope, order.submission.queue)
+        entry = self.entry(order.scope, order.submission.queue)
         if entry is None:
             return Created(outcome=Creation.NO_QUEUE)
         terms = ManifestTerms(
             local_queue=entry.name,
-            account=self._accounts.pods,
-            classes=self._classes(),
-            annotation_prefixes=self._annotation_prefixes,
+            account=self.accounts.pods,
+            classes=self.classes(),
+            annotation_prefixes=self.annotation_prefixes,
         )
         calls = self._calls(order.scope)
         try:
@@ -120,11 +109,11 @@ class KueueJobs:
                 await calls.delete(resource, found)
             return Removal.DONE
         # Costs as much as a deletion: a flood of cancellations asks the API server no more than a flood of jobs does.
-        await self._client.writes.acquire()
+        await self.client.writes.acquire()
         return outcome
 
     def _calls(self, namespace: str) -> TenantCalls:
-        return TenantCalls(self._client, namespace, self._accounts.submit, self._refusals)
+        return TenantCalls(self.client, namespace, self.accounts.submit, self.refusals)
 
 
 def _first_names(name: str) -> dict[AnyResource, str]:
@@ -162,22 +151,15 @@ def _making(order: JobOrder, name: str, terms: ManifestTerms, calls: TenantCalls
             return _PodGroup(order, name, calls, _PODS, pod_manifests(order, terms))
 
 
+@dataclass(eq=False)
 class _OrderUnderway:
     """An order that is being carried out."""
 
-    def __init__(
-        self,
-        order: JobOrder,
-        name: str,
-        calls: TenantCalls,
-        resource: AnyResource,
-        manifests: list[PodDocument],
-    ) -> None:
-        self._order = order
-        self._name = name
-        self._calls = calls
-        self._resource = resource
-        self._manifests = manifests
+    order: JobOrder
+    name: str
+    calls: TenantCalls
+    resource: AnyResource
+    manifests: list[PodDocument]
 
     async def make(self) -> Creation:
         """Make those objects of the job that aren't there."""
@@ -185,21 +167,21 @@ class _OrderUnderway:
 
     async def exists_as_another_kind(self) -> bool:
         """Whether the submission id has become an object of another kind: it was made from another body then."""
-        for resource, name in _first_names(self._name).items():
-            if resource is self._resource:
+        for resource, name in _first_names(self.name).items():
+            if resource is self.resource:
                 continue
-            found = await self._calls.glimpse(resource, name)
-            if found is not None and found.metadata.annotation(SUBMISSION) == self._order.id:
+            found = await self.calls.glimpse(resource, name)
+            if found is not None and found.metadata.annotation(SUBMISSION) == self.order.id:
                 return True
         return False
 
     def _is_ours(self, found: PartialObject) -> bool:
         """Whether the object was made from this very submission."""
-        return found.metadata.annotation(DIGEST) == self._order.submission.digest()
+        return found.metadata.annotation(DIGEST) == self.order.submission.digest()
 
     async def _outcome_of_existing(self, name: str) -> Creation | None:
         """Whether the object of that name was made from this submission or another; None where it is gone again."""
-        found = await self._calls.get(self._resource, name)
+        found = await self.calls.get(self.resource, name)
         if found is None:
             return None
         return Creation.EXISTS if self._is_ours(found) else Creation.CONFLICT
@@ -210,8 +192,8 @@ class _OneObject(_OrderUnderway):
 
     async def make(self) -> Creation:
         """Make the object, unless it is there."""
-        while await self._calls.create(self._resource, self._manifests[0]) is None:
-            existing = await self._outcome_of_existing(self._name)
+        while await self.calls.create(self.resource, self.manifests[0]) is None:
+            existing = await self._outcome_of_existing(self.name)
             if existing is not None:
                 return existing
         return Creation.CREATED
@@ -222,10 +204,10 @@ class _PodGroup(_OrderUnderway):
 
     async def make(self) -> Creation:
         """Make the pods that are not there, unless the group was whole before."""
-        while (first := await self._calls.create(self._resource, self._manifests[0])) is None:
-            existing = await self._outcome_of_existing(f"{self._name}-0")
+        while (first := await self.calls.create(self.resource, self.manifests[0])) is None:
+            existing = await self._outcome_of_existing(f"{self.name}-0")
             # Once it saw all pods, Kueue made the group's Workload, of its name: no pod is made again then.
-            if existing is Creation.EXISTS and await self._calls.workload(self._name) is None:
+            if existing is Creation.EXISTS and await self.calls.workload(self.name) is None:
                 await self._complete()
             if existing is not None:
                 return existing
@@ -242,8 +224,8 @@ class _PodGroup(_OrderUnderway):
     async def _complete(self) -> None:
         there = {pod.metadata.name for pod in await self._pods()}
         try:
-            for number, manifest in enumerate(self._manifests):
-                pod = f"{self._name}-{number}"
+            for number, manifest in enumerate(self.manifests):
+                pod = f"{self.name}-{number}"
                 if pod not in there:
                     await self._make_member(pod, manifest)
         except JobRefusedError:
@@ -251,21 +233,21 @@ class _PodGroup(_OrderUnderway):
             raise
 
     async def _make_member(self, pod: str, manifest: PodDocument) -> None:
-        while await self._calls.create(self._resource, manifest) is None:
+        while await self.calls.create(self.resource, manifest) is None:
             existing = await self._outcome_of_existing(pod)
             if existing is Creation.EXISTS:
                 return
             if existing is Creation.CONFLICT:
                 raise JobRefusedError(
-                    FieldError("id", self._order.id, f"another pod has the name {pod} of one of its pods")
+                    FieldError("id", self.order.id, f"another pod has the name {pod} of one of its pods")
                 )
 
     async def _delete_group(self) -> None:
         """Deletes the group's pods: a part of a group would wait at its gate for ever."""
         for pod in await self._pods():
-            await self._calls.delete(self._resource, pod)
+            await self.calls.delete(self.resource, pod)
 
     async def _pods(self) -> list[PartialObject]:
         """The pods of the group that were made from this very submission."""
-        found = await self._calls.labelled(self._resource, f"{POD_GROUP_NAME}={self._name}")
+        found = await self.calls.labelled(self.resource, f"{POD_GROUP_NAME}={self.name}")
         return [pod for pod in found if self._is_ours(pod)]

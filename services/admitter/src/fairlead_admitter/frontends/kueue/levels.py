@@ -8,6 +8,7 @@ of that note is believed: `found_priority`.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import msgspec
 
@@ -31,32 +32,30 @@ from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload, found_priori
 _REMEMBERED = 4096
 
 
+@dataclass(eq=False)
 class KueueLevels:
     """Writes levels to Workloads.
 
     A write is one merge patch. Whether the Workload still waits is seen in the answer: to ask for it before would
     cost a request a level, and still not be sure. A boost that lands on a Workload that was just admitted changes
     nothing: it has one anyway if it came from the front.
-
-    Args:
-        calls: calls on the cluster's Workloads.
-        lever: the one that the operator's leave to steer names; None without a leave.
-        outage: called when Kueue's webhook did not answer, as far as anybody can tell.
     """
 
-    keeps_order = False
-    """False: an API server carries out concurrent requests in any order."""
+    calls: KueueCalls
+    lever: Callable[[], LeverName | None]
+    """The one that the operator's leave to steer names; None without a leave."""
+    _: KW_ONLY
+    outage: Callable[[], None]
+    """Called when Kueue's webhook did not answer, as far as anybody can tell."""
 
-    def __init__(
-        self, calls: KueueCalls, lever: Callable[[], LeverName | None], *, outage: Callable[[], None]
-    ) -> None:
-        self._calls = calls
-        self._lever = lever
-        self._outage = outage
+    def __post_init__(self) -> None:
         self._last_written: OrderedDict[str, tuple[LeverName, int]] = OrderedDict()
         """The level last written, by uid: where the same is asked for again, somebody may have overwritten it."""
         self._without_priority: OrderedDict[str, bool] = OrderedDict()
         """Whether a Workload had no priority before we wrote one, by uid; noted for base 0 alone."""
+
+    keeps_order = False
+    """False: an API server carries out concurrent requests in any order."""
 
     async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
         """Give waiting or running Workloads their levels, one by one; see LevelWriter."""
@@ -77,20 +76,20 @@ class KueueLevels:
         Raises:
             AdmitterError: the write may not have been done; see WriteResult.
         """
-        lever = self._lever()
+        lever = self.lever()
         if lever is None:
             raise FrontendForbiddenError(f"cluster {job.cluster} is not cleared any more")
         if not (_is_int32(level - job.base) and _is_int32(level)):
             raise FrontendRefusedError(f"{job.scope}/{job.id}: no boost leads from {job.base} to {level}")
         if self._last_written.get(job.uid) == (lever, level):
-            workload = await self._calls.look(job.scope, job.id, job.uid)
+            workload = await self.calls.look(job.scope, job.id, job.uid)
             if workload is None or _has_level(workload, level, lever):
                 return self._confirmation(job, level, lever, workload, stood=True)
         try:
             workload = await self._patch_level(job, level, lever)
         except FrontendDownError as error:
             if isinstance(error.__cause__, InternalError):
-                self._outage()
+                self.outage()
             raise
         return self._confirmation(job, level, lever, workload, stood=False)
 
@@ -100,10 +99,10 @@ class KueueLevels:
         by, _ = self._last_written.get(job.uid, ("priority", 0))
         if by == "priority" and job.level != job.base != level:
             # It may be a priority of the other lever: a boost on top of it would lift the job above its level.
-            workload = await self._calls.look(job.scope, job.id, job.uid)
+            workload = await self.calls.look(job.scope, job.id, job.uid)
             return workload and await self._patch_boost_of(job, level, workload)
         marks = {PRIORITY_BOOST: boost(level - job.base)}
-        workload = await self._calls.patch(job.scope, job.id, job.uid, annotations=marks)
+        workload = await self.calls.patch(job.scope, job.id, job.uid, annotations=marks)
         if workload is None or effective_priority(workload) == level:
             return workload
         return await self._patch_boost_of(job, level, workload)
@@ -112,10 +111,10 @@ class KueueLevels:
         without_priority = await self._had_no_priority(job)
         if level != job.base:
             marks = {BASE_PRIORITY: NO_PRIORITY if without_priority else str(job.base), PRIORITY_BOOST: None}
-            return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=level)
+            return await self.calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=level)
         marks = {BASE_PRIORITY: None, PRIORITY_BOOST: None}
         before = None if without_priority else level
-        return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=before)
+        return await self.calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=before)
 
     async def _had_no_priority(self, job: JobState) -> bool:
         """Whether the Workload had no priority before us: one that is made by hand has none, which counts as 0."""
@@ -123,7 +122,7 @@ class KueueLevels:
             return False
         known = self._without_priority.get(job.uid)
         if known is None:
-            workload = await self._calls.look(job.scope, job.id, job.uid)
+            workload = await self.calls.look(job.scope, job.id, job.uid)
             known = False
             if workload is not None:
                 found = found_priority(workload)
@@ -138,7 +137,7 @@ class KueueLevels:
         # Without a level nothing is left on it, whatever somebody made of its priority meanwhile.
         amount = 0 if level == job.base else level - (standing or 0)
         marks = {PRIORITY_BOOST: boost(amount), BASE_PRIORITY: None}
-        return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=found)
+        return await self.calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=found)
 
     def _confirmation(
         self, job: JobState, level: int, lever: LeverName, workload: Workload | None, *, stood: bool

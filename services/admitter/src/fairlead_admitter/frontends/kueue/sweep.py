@@ -5,6 +5,7 @@ the API server is asked, by metadata alone, and only Workloads that carry a mark
 """
 
 from collections.abc import Callable, Collection, Container, Mapping
+from dataclasses import dataclass
 
 import msgspec
 
@@ -25,21 +26,15 @@ _BALKED_IN_A_ROW = 5
 """Failures in a row after which a single Workload is not the cause any more."""
 
 
+@dataclass(eq=False)
 class KueueSweep:
-    """Takes marks off Workloads.
+    """Takes marks off Workloads."""
 
-    Args:
-        calls: calls on the cluster's Workloads.
-        queue_of: the ClusterQueue of a LocalQueue, by namespace and name; None for one that is not known.
-        queues: the ClusterQueues that there are.
-    """
-
-    def __init__(
-        self, calls: KueueCalls, queue_of: Callable[[str, str], str | None], queues: Container[str]
-    ) -> None:
-        self._calls = calls
-        self._queue_of = queue_of
-        self._queues = queues
+    calls: KueueCalls
+    queue_of: Callable[[str, str], str | None]
+    """The ClusterQueue of a LocalQueue, by namespace and name; None for one that is not known."""
+    queues: Container[str]
+    """The ClusterQueues that there are."""
 
     async def sweep(
         self, queues: Collection[str], go_on: Callable[[], bool], only: LeverName | None = None
@@ -61,7 +56,7 @@ class KueueSweep:
         refused: list[AdmitterError] = []
         balked = 0
         marks = _MARKS[only]
-        for marked in await self._calls.list_metadata():
+        for marked in await self.calls.list_metadata():
             if marks.isdisjoint(marked.metadata.annotations or {}):
                 continue
             if not go_on():
@@ -82,10 +77,10 @@ class KueueSweep:
 
     async def _clean(self, marked: PartialObject, queues: Collection[str], marks: frozenset[str]) -> bool:
         meta = marked.metadata
-        workload = await self._calls.look(meta.namespace, meta.name, meta.uid)
+        workload = await self.calls.look(meta.namespace, meta.name, meta.uid)
         if workload is None or not self._is_due(workload, queues):
             return False
-        await self._calls.patch(
+        await self.calls.patch(
             meta.namespace,
             meta.name,
             meta.uid,
@@ -96,7 +91,7 @@ class KueueSweep:
 
     def _is_due(self, workload: Workload, queues: Collection[str]) -> bool:
         """Whether the Workload is of one of these queues, or of one that is gone."""
-        admission, queue_of = workload.status.admission, self._queue_of
+        admission, queue_of = workload.status.admission, self.queue_of
         meta, local = workload.metadata, workload.spec.queue_name
         queue = queue_of(meta.namespace, local) if admission is None else admission.cluster_queue
-        return queue in queues or queue is None or queue not in self._queues
+        return queue in queues or queue is None or queue not in self.queues

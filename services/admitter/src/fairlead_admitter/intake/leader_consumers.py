@@ -1,11 +1,12 @@
-"""The lanes that only the leader runs: intake and answers.
+"""The consumers that only the leader runs: intake and answers.
 
 Losing the lead stops them at once: whatever is being handled is dropped where it stands, unacked, and comes again to
-whoever leads then. Both lanes can be dropped at any point, as their effects are idempotent by name.
+whoever leads then. Both consumers can be dropped at any point, as their effects are idempotent by name.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 
 from fairlead_bus import Bus, Delivery
 from fairlead_bus.work.worker import Worker
@@ -25,37 +26,26 @@ def share_of_a_tenant(parallel: int) -> int:
     return max(1, parallel // _SHARE_OF_A_TENANT)
 
 
-class DurableLane:
-    """The lane of one durable's deliveries, which are handled while it runs.
+@dataclass(eq=False)
+class DurableConsumer:
+    """The consumer of one durable's deliveries, which are handled while it runs."""
 
-    Args:
-        bus: the connection.
-        stream: the durable's stream.
-        durable: the durable's name.
-        handle: handles one delivery; may be cancelled anywhere.
-        parallel: number of deliveries handled at once; of one tenant, `share_of_a_tenant` of these. Tenants take turns.
-        overtaking: pattern of the durable's subjects, where a tenant's flood shall not stand before the others'.
-        concerns: whether a delivery is to be handled at all; by default each is.
-    """
+    bus: Bus
+    _: KW_ONLY
+    stream: str
+    """The durable's stream."""
+    durable: str
+    """The durable's name."""
+    handle: Callable[[Delivery], Awaitable[None]]
+    """Handles one delivery; may be cancelled anywhere."""
+    parallel: int
+    """Number of deliveries handled at once; of one tenant, `share_of_a_tenant` of these. Tenants take turns."""
+    overtaking: str | None = None
+    """Pattern of the durable's subjects, where a tenant's flood shall not stand before the others'."""
+    concerns: Callable[[Delivery], bool] | None = None
+    """Whether a delivery is to be handled at all; by default each is."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        *,
-        stream: str,
-        durable: str,
-        handle: Callable[[Delivery], Awaitable[None]],
-        parallel: int,
-        overtaking: str | None = None,
-        concerns: Callable[[Delivery], bool] | None = None,
-    ) -> None:
-        self._bus = bus
-        self._stream = stream
-        self._durable = durable
-        self._handle = handle
-        self._parallel = parallel
-        self._overtaking = overtaking
-        self._concerns = concerns
+    def __post_init__(self) -> None:
         self._worker: Worker | None = None
         self._busy: set[asyncio.Task[object]] = set()
         self.settled = 0
@@ -79,15 +69,15 @@ class DurableLane:
     async def run(self) -> None:
         """Handle deliveries until told to finish, or cancelled."""
         self._worker = Worker(
-            self._bus,
-            stream=self._stream,
-            durable=self._durable,
+            self.bus,
+            stream=self.stream,
+            durable=self.durable,
             handle=self._tracked,
-            parallel=self._parallel,
+            parallel=self.parallel,
             line_of=subjects.line_of,
-            share=share_of_a_tenant(self._parallel),
-            overtaking=self._overtaking,
-            concerns=self._concerns,
+            share=share_of_a_tenant(self.parallel),
+            overtaking=self.overtaking,
+            concerns=self.concerns,
         )
         try:
             await self._worker.run()
@@ -109,37 +99,29 @@ class DurableLane:
         assert task is not None  # noqa: S101 # a coroutine runs in a task
         self._busy.add(task)
         try:
-            await self._handle(delivery)
+            await self.handle(delivery)
             self.settled += 1
         finally:
             self._busy.discard(task)
 
 
-class LeaderLanes:
-    """Runs lanes while this replica leads.
+@dataclass(eq=False)
+class LeaderConsumers:
+    """Runs consumers while this replica leads."""
 
-    Args:
-        lanes: the lanes to run.
-        begin: called before the lanes run, at the beginning of each lead.
-        lead: the epoch under which this replica leads, else None.
-        led: set when that changes.
-        wake: the reconciler's: it has to hear of the change too.
-    """
+    consumers: list[DurableConsumer]
+    """The consumers to run."""
+    _: KW_ONLY
+    begin: Callable[[], None]
+    """Called before the consumers run, at the beginning of each lead."""
+    lead: Callable[[], int | None]
+    """The epoch under which this replica leads, else None."""
+    led: asyncio.Event
+    """Set when that changes."""
+    wake: asyncio.Event
+    """The reconciler's: it has to hear of the change too."""
 
-    def __init__(
-        self,
-        lanes: list[DurableLane],
-        *,
-        begin: Callable[[], None],
-        lead: Callable[[], int | None],
-        led: asyncio.Event,
-        wake: asyncio.Event,
-    ) -> None:
-        self._lanes = lanes
-        self._begin = begin
-        self._lead = lead
-        self._led = led
-        self._wake = wake
+    def __post_init__(self) -> None:
         self._running: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -148,33 +130,33 @@ class LeaderLanes:
         async with asyncio.TaskGroup() as group:
             try:
                 while True:
-                    if self._lead() != epoch:
-                        epoch = self._lead()
-                        self._wake.set()
+                    if self.lead() != epoch:
+                        epoch = self.lead()
+                        self.wake.set()
                         await self._stop()
                         if epoch is not None:
-                            self._begin()
-                            self._running = group.create_task(self._serve(), name="lanes")
-                    await wake_or_timeout(self._led, _LOOK_SECONDS)
+                            self.begin()
+                            self._running = group.create_task(self._serve(), name="consumers")
+                    await wake_or_timeout(self.led, _LOOK_SECONDS)
             finally:
                 await self._come_to_an_end()
 
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for lane in self._lanes:
-                group.create_task(lane.run())
+            for consumer in self.consumers:
+                group.create_task(consumer.run())
 
     async def _come_to_an_end(self) -> None:
-        if self._running is not None and self._lead() is not None:
-            for lane in self._lanes:
-                lane.finish()
+        if self._running is not None and self.lead() is not None:
+            for consumer in self.consumers:
+                consumer.finish()
             await asyncio.wait([self._running], timeout=_GRACE_SECONDS)
         await self._stop()
 
     async def _stop(self) -> None:
         if self._running is not None:
-            for lane in self._lanes:
-                lane.drop()
+            for consumer in self.consumers:
+                consumer.drop()
             self._running.cancel()
             await asyncio.wait([self._running])
             self._running = None

@@ -1,4 +1,4 @@
-"""The lane that takes submissions in: read, check, create, answer, ack, in this order.
+"""The consumer that takes submissions in: read, check, create, answer, ack, in this order.
 
 A delivery is acked when its job stands in the frontend and its sender's answer is stored. A crash at any point
 before brings it back; creating twice is creating once, by the job's name, so each submission becomes one job. Nothing
@@ -7,6 +7,7 @@ deliveries are held. What is wrong with a submission never changes by retrying, 
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -34,44 +35,26 @@ from fairlead_contracts.messages.submissions import (
 from fairlead_runtime.tracing import within
 
 
-class IntakeLane:
-    """Handles the deliveries of the durable `submit-<cluster>`.
+@dataclass(eq=False)
+class SubmissionHandler:
+    """Handles the deliveries of the durable `submit-<cluster>`."""
 
-    Args:
-        cluster: the cluster whose submissions they are.
-        admission: tells what is wrong with a submission.
-        pressure: tells when there are too many.
-        creator: makes the jobs.
-        replies: answers the senders.
-        canceller: takes jobs away.
-        known: returns once cluster and policy are known completely.
-        taken: hears of each outcome, for the counters: "accepted", "repeated", or the reason of a refusal.
-        traces: begins the trace of each job.
-    """
+    cluster: str
+    """The cluster whose submissions they are."""
+    admission: SubmissionCheck
+    limits: IntakeLimits
+    creator: RetryingCreator
+    replies: ReplyPublisher
+    _: KW_ONLY
+    canceller: Canceller
+    known: Callable[[], Awaitable[None]]
+    """Returns once cluster and policy are known completely."""
+    taken: Callable[[str], None]
+    """Hears of each outcome, for the counters: "accepted", "repeated", or the reason of a refusal."""
+    traces: JobTraces
 
-    def __init__(
-        self,
-        cluster: str,
-        admission: SubmissionCheck,
-        pressure: IntakeLimits,
-        creator: RetryingCreator,
-        replies: ReplyPublisher,
-        *,
-        canceller: Canceller,
-        known: Callable[[], Awaitable[None]],
-        taken: Callable[[str], None],
-        traces: JobTraces,
-    ) -> None:
-        self._cluster = cluster
-        self._admission = admission
-        self._pressure = pressure
-        self._creator = creator
-        self._canceller = canceller
-        self._replies = replies
-        self._known = known
-        self._taken = taken
-        self._traces = traces
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
+    def __post_init__(self) -> None:
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=self.cluster)
 
     async def handle(self, delivery: Delivery) -> None:
         """Take one submission in, cancel a job, or refuse to. Returns when it may be acked.
@@ -80,30 +63,30 @@ class IntakeLane:
             NotYetError: the frontend does not answer for its tenant now.
             PoisonError: the subject names a tenant so long that its sender cannot be answered.
         """
-        await self._known()
-        ruled = self._admission.rule(delivery)
+        await self.known()
+        ruled = self.admission.rule(delivery)
         sender = ruled.sender if isinstance(ruled, SubmissionRefusal) else Sender(ruled.tenant, ruled.id)
         try:
             subjects.answer(*sender)
         except FieldError as error:
             raise PoisonError(f"its sender cannot be answered: {error}") from error
         if isinstance(ruled, Cancellation):
-            async with self._replies.turn(sender, delivery.stream_seq):
+            async with self.replies.turn(sender, delivery.stream_seq):
                 await self._cancel(delivery, ruled)
             return
-        caller = self._traces.caller(delivery, ruled)
+        caller = self.traces.caller(delivery, ruled)
         if isinstance(ruled, SubmissionRefusal):
-            async with self._replies.turn(sender, delivery.stream_seq):
+            async with self.replies.turn(sender, delivery.stream_seq):
                 await self._refuse(delivery, ruled)
             return
-        root = self._traces.submitted(ruled, delivery.at, caller)
+        root = self.traces.submitted(ruled, delivery.at, caller)
         with within(root):
             await self._take(delivery, ruled, root, caller)
 
     async def _cancel(self, delivery: Delivery, wanted: Cancellation) -> None:
-        refusal = await self._canceller.carry_out(delivery, wanted)
+        refusal = await self.canceller.carry_out(delivery, wanted)
         if refusal is None:
-            self._taken("cancelled")
+            self.taken("cancelled")
         else:
             await self._refuse(delivery, refusal)
 
@@ -113,36 +96,36 @@ class IntakeLane:
         order = JobOrder(
             submission=ruled,
             submitted=delivery.at,
-            job_class=self._admission.granted_class(ruled),
+            job_class=self.admission.granted_class(ruled),
             traceparent=None if root is None else root.traceparent,
         )
         sender = Sender(ruled.tenant, ruled.id)
         # Before the job is there: no start may be told with an earlier instant than its acceptance.
         at = datetime.now(UTC)
         # The turn is held from before the creation: the job may start before its acceptance is published.
-        async with self._replies.turn(sender, delivery.stream_seq):
-            objection = self._pressure.objection(ruled.tenant, delivery)
+        async with self.replies.turn(sender, delivery.stream_seq):
+            objection = self.limits.objection(ruled.tenant, delivery)
             if objection is not None and not await self._is_known(sender):
-                await self._refuse(delivery, self._admission.refused_for_now(ruled, objection))
+                await self._refuse(delivery, self.admission.refused_for_now(ruled, objection))
                 return
             try:
                 created = await self._create(order, sender)
             except FrontendRefusedError as error:
-                await self._refuse(delivery, self._admission.refused_by_frontend(ruled, error))
+                await self._refuse(delivery, self.admission.refused_by_frontend(ruled, error))
             else:
                 if created.outcome in (Creation.CREATED, Creation.EXISTS):
-                    self._traces.taken(ruled, delivery.at, root, caller)
+                    self.traces.taken(ruled, delivery.at, root, caller)
                 await self._answer(delivery, sender, order, created, at)
 
     async def _create(self, order: JobOrder, sender: Sender) -> Created:
         """Creates the job, unless it was cancelled: a copy that comes later must not bring it back."""
-        if not self._creator.keeps_names and says_cancelled(await self._replies.standing(sender)):
+        if not self.creator.keeps_names and says_cancelled(await self.replies.standing(sender)):
             return Created(outcome=Creation.EXISTS)
-        return await self._creator.create(order)
+        return await self.creator.create(order)
 
     async def _is_known(self, sender: Sender) -> bool:
         """Whether the sender was told of a job under this id: a repeat adds no job, so no limit holds it back."""
-        return await self._replies.standing(sender) is not None
+        return await self.replies.standing(sender) is not None
 
     async def _answer(
         self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
@@ -153,21 +136,21 @@ class IntakeLane:
             case Creation.EXISTS:
                 await self._repeat(delivery, sender, order, created, at)
             case Creation.CONFLICT | Creation.NO_QUEUE as outcome:
-                await self._refuse(delivery, self._admission.refused_creation(order.submission, outcome))
+                await self._refuse(delivery, self.admission.refused_creation(order.submission, outcome))
 
     async def _accept(self, delivery: Delivery, order: JobOrder, created: Created, at: datetime) -> None:
         answer = Accepted(
             id=order.id,
             tenant=order.scope,
-            cluster=self._cluster,
+            cluster=self.cluster,
             at=at,
             job=created.job or order.id,
             queue=created.queue,
             job_class=order.job_class,
             warnings=unheeded(delivery.payload),
         )
-        await self._replies.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
-        self._taken("accepted")
+        await self.replies.tell(answer, msg_id=f"accepted-{self.cluster}-{delivery.stream_seq}")
+        self.taken("accepted")
 
     async def _repeat(
         self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
@@ -176,28 +159,28 @@ class IntakeLane:
 
         Its sender hears where the job stands, and that this is known already: not "accepted" again after "ended".
         """
-        standing = await self._replies.standing(sender)
+        standing = await self.replies.standing(sender)
         if standing is None:
             await self._accept(delivery, order, created, at)
             return
-        self._taken("repeated")
-        told = f"accepted-{self._cluster}-{delivery.stream_seq}"
-        if delivery.deliveries == 1 or not await self._replies.was_told(sender, told):
+        self.taken("repeated")
+        told = f"accepted-{self.cluster}-{delivery.stream_seq}"
+        if delivery.deliveries == 1 or not await self.replies.was_told(sender, told):
             again = msgspec.structs.replace(standing, repeated=True)
-            await self._replies.tell(again, msg_id=told)
+            await self.replies.tell(again, msg_id=told)
 
     async def _refuse(self, delivery: Delivery, refusal: SubmissionRefusal) -> None:
         answer = Refused(
             id=refusal.sender.submission,
             tenant=refusal.sender.tenant,
-            cluster=self._cluster,
+            cluster=self.cluster,
             at=datetime.now(UTC),
             field=refusal.field,
             value=refusal.value,
             reason=refusal.reason,
         )
-        await self._replies.tell(answer, msg_id=f"refused-{self._cluster}-{delivery.stream_seq}")
-        self._traces.refused(refusal, self._traces.caller(delivery, refusal))
+        await self.replies.tell(answer, msg_id=f"refused-{self.cluster}-{delivery.stream_seq}")
+        self.traces.refused(refusal, self.traces.caller(delivery, refusal))
         if refusal.label == "tenant":  # an operator's business; all else is the sender's, who is told
             self._log.warning("submission refused", tenant=answer.tenant, id=answer.id, why=answer.reason)
-        self._taken(refusal.label)
+        self.taken(refusal.label)
