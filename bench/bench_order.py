@@ -20,7 +20,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.entitlements import Weights, in_relation
+from fairlead_policy.rules.entitlements import in_relation
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 
@@ -43,7 +43,7 @@ def rules(turn: int = 0) -> PoolRules:
         classes=("urgent", "approved", "normal"),
         rate=Fraction(1, 10) / DAY,
         cap=14 * DAY,
-        entitlements=in_relation(Weights(listed=weights(turn))).listed,
+        entitlements=in_relation(weights(turn), {}).listed,
     )
 
 

@@ -11,7 +11,7 @@ from bench_lines import quantile, say
 from bench_order import NOW, TENANTS, a_job, best, loaded, rules
 
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.entitlements import Weights, in_relation
+from fairlead_policy.rules.entitlements import in_relation
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 
@@ -26,8 +26,8 @@ def tree(turn: int = 0) -> PoolRules:
     organisations = {f"org-{n}": Fraction(1 + n % 3) for n in range(ORGANISATIONS)}
     teams = {f"team-{n}": Fraction(1 + (n + turn) % 5) for n in range(TENANTS)}
     parents = {f"team-{n}": f"org-{n % ORGANISATIONS}" for n in range(TENANTS)}
-    weights = Weights(listed={**teams, **organisations}, parents=parents)
-    return replace(flat, entitlements=in_relation(weights).listed, parents=parents)
+    weights = {**teams, **organisations}
+    return replace(flat, entitlements=in_relation(weights, parents).listed, parents=parents)
 
 
 def complementary(count: int, teams: int) -> tuple[PoolFacts, Callable[[int], WaitingJob]]:
@@ -36,7 +36,7 @@ def complementary(count: int, teams: int) -> tuple[PoolFacts, Callable[[int], Wa
     names = [f"team-{n}" for n in range(teams)]
     parents = dict.fromkeys(names, "org")
     listed = {"org": Fraction(1), **{name: Fraction(1 + n % 3) for n, name in enumerate(names)}}
-    parts = in_relation(Weights(listed=listed, parents=parents)).listed
+    parts = in_relation(listed, parents).listed
     pool = PoolFacts(replace(rules(0), entitlements=parts, parents=parents, rescaled=True))
 
     def a_job_of(number: int) -> WaitingJob:

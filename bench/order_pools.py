@@ -10,7 +10,7 @@ import numpy as np
 from fairlead_contracts.base.instants import DAY, Micros
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.scoring import JobColumns
-from fairlead_policy.rules.entitlements import Weights, in_relation
+from fairlead_policy.rules.entitlements import in_relation
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 
@@ -55,7 +55,7 @@ def made_pool(size: Size) -> MadePool:
         row[:] = dice.integers(0, largest, size.jobs) * (dice.random(size.jobs) > 1 / 6)
     capacity = {name: max(1, int(row.sum() // _POOLFULS)) for name, row in zip(names, demand, strict=True)}
     weights = {f"tenant-{number:05}": Fraction(1 + number % 5) for number in range(size.tenants)}
-    entitlements = in_relation(Weights(listed=weights)).listed
+    entitlements = in_relation(weights, {}).listed
     rules = PoolRules(
         capacity=capacity,
         classes=_CLASSES,

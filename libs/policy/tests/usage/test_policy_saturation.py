@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.rules.entitlements import Weights, in_relation
+from fairlead_policy.rules.entitlements import in_relation
 from fairlead_policy.rules.pool_rules import FULL, PoolRules
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
 from fairlead_testkit.inputs.cases import cases
@@ -172,8 +172,8 @@ def starts_of_the_sibling(held: int, *, decoy: bool = False) -> int:
     asks for CPUs starts.
     """
     parents = {"cpus": "org", "cards": "org"}
-    weights = Weights(listed=dict.fromkeys(("org", "cpus", "cards", "ann", "ben"), FULL), parents=parents)
-    rules = replace(RULES, entitlements=in_relation(weights).listed, parents=parents)
+    weights = dict.fromkeys(("org", "cpus", "cards", "ann", "ben"), FULL)
+    rules = replace(RULES, entitlements=in_relation(weights, parents).listed, parents=parents)
     order, running = PoolFacts(rules), dict[str, dict[str, int]]()
 
     def start(uid: str, tenant: str) -> None:

@@ -5,24 +5,10 @@ coming or going moves another one's tags.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 _NOTHING, _WHOLE = Fraction(0), Fraction(1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """The policy's word on who may have what part of one pool."""
-
-    listed: Mapping[str, Fraction]
-    """Weights of the tenants that the policy names and that count in this pool; others are no siblings."""
-    parents: Mapping[str, str] = field(default_factory=dict)
-    """Parents by tenant; tenants at the top have none."""
-    unlisted: Fraction | None = None
-    """Weight of each tenant that the policy does not name; None where it lets none in."""
-    expected_unlisted: int = 10
-    """Number of unlisted tenants that the sum at the top counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +20,30 @@ class Entitlements:
     """Part of each tenant that the policy does not name."""
 
 
-def as_stated(weights: Weights) -> Entitlements:
-    """Each weight as the part itself, 1 being the whole pool: what formulas mean that divide by a weight as it stands."""
-    return Entitlements(listed=weights.listed, unlisted=weights.unlisted or _NOTHING)
-
-
-def in_relation(weights: Weights) -> Entitlements:
+def in_relation(
+    weights: Mapping[str, Fraction],
+    parents: Mapping[str, str],
+    unlisted: Fraction | None = None,
+    expected_unlisted: int = 0,
+) -> Entitlements:
     """The product, from the top, of each weight over the sum of the siblings' weights.
 
     A weight of 0 gives 0. Below it the product starts anew, so that its children keep their weights. Where all siblings
     have a weight of 0, they share alike. Who is not listed stands at the top, where so many of them as are expected are
     in the sum.
+
+    Args:
+        weights: weights of the tenants that the policy names and that count in the pool; others are no siblings.
+        parents: parents by tenant; tenants at the top have none.
+        unlisted: weight of each tenant that the policy does not name; None where it lets none in.
+        expected_unlisted: number of unlisted tenants that the sum at the top counts.
     """
     parts: dict[str, Fraction] = {}
-    below = _children(weights)
-    strangers = 0 if weights.unlisted is None else weights.expected_unlisted
-    top = _Siblings.of(below.get(None, {}), weights.unlisted or _NOTHING, strangers)
+    below: dict[str | None, dict[str, Fraction]] = {}
+    for name, weight in weights.items():
+        below.setdefault(parents.get(name), {})[name] = weight
+    strangers = 0 if unlisted is None else expected_unlisted
+    top = _Siblings.of(below.get(None, {}), unlisted or _NOTHING, strangers)
     open_groups = [(top, _WHOLE)]
     while open_groups:
         siblings, whole = open_groups.pop()
@@ -57,8 +51,7 @@ def in_relation(weights: Weights) -> Entitlements:
             part = parts[name] = siblings.part(weight) * whole
             if name in below:
                 open_groups.append((_Siblings.of(below[name]), part or _WHOLE))
-    unlisted = _NOTHING if weights.unlisted is None else top.part(weights.unlisted)
-    return Entitlements(listed=parts, unlisted=unlisted)
+    return Entitlements(listed=parts, unlisted=_NOTHING if unlisted is None else top.part(unlisted))
 
 
 @dataclass(frozen=True)
@@ -77,11 +70,3 @@ class _Siblings:
 
     def part(self, weight: Fraction) -> Fraction:
         return weight / self.total if self.total else Fraction(1, self.count)
-
-
-def _children(weights: Weights) -> dict[str | None, dict[str, Fraction]]:
-    """The listed tenants by parent; None for those at the top."""
-    found: dict[str | None, dict[str, Fraction]] = {}
-    for name, weight in weights.listed.items():
-        found.setdefault(weights.parents.get(name), {})[name] = weight
-    return found

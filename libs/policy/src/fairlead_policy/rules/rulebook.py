@@ -11,7 +11,7 @@ from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
-from fairlead_policy.rules.entitlements import Entitlements, Weights, as_stated, in_relation
+from fairlead_policy.rules.entitlements import Entitlements, in_relation
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules, exactly
 
@@ -231,19 +231,18 @@ class Rulebook:
         """The divisors of a pool's tags. Tenants that the policy limits to another pool have no part in it."""
         found = self._entitlements.get(pool)
         if found is None:
-            unlisted = self.document.unlisted_weight
-            weights = Weights(
-                listed={
-                    tenant.name: exactly(tenant.weight)
-                    for tenant in self.document.tenants
-                    if self._pool_of(tenant.name) in (None, pool)
-                },
-                parents=self._parents,
-                unlisted=None if unlisted is None else exactly(unlisted),
-                expected_unlisted=self.document.expected_unlisted,
-            )
-            divide = in_relation if self.document.divide_by == "entitlement" else as_stated
-            found = self._entitlements[pool] = divide(weights)
+            stated = self.document.unlisted_weight
+            unlisted = None if stated is None else exactly(stated)
+            weights = {
+                tenant.name: exactly(tenant.weight)
+                for tenant in self.document.tenants
+                if self._pool_of(tenant.name) in (None, pool)
+            }
+            if self.document.divide_by == "entitlement":
+                found = in_relation(weights, self._parents, unlisted, self.document.expected_unlisted)
+            else:  # each weight is the part itself, 1 being the whole pool
+                found = Entitlements(listed=weights, unlisted=unlisted or NOTHING)
+            self._entitlements[pool] = found
         return found
 
     def _pool_of(self, tenant: str) -> str | None:
