@@ -12,6 +12,7 @@ The other scalars mean what PyYAML's safe loader makes of them.
 import codecs
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import yaml
@@ -119,39 +120,27 @@ def write_yaml(value: object, *, columns: int = 80) -> str:
     return text
 
 
+@dataclass(slots=True, eq=False)
 class _Collection:
     """A list or mapping that has begun and not ended."""
 
-    __slots__ = (
-        "anchor",
-        "before",
-        "deepest",
-        "depth",
-        "entries",
-        "key",
-        "lines",
-        "made",
-        "merge_at",
-        "merged",
-        "named",
-    )
-
-    def __init__(self, made: object, anchor: str | None, before: int, depth: int) -> None:
-        self.made = made
-        self.entries: list[object] | None = made if isinstance(made, list) else None
-        self.anchor = anchor
-        self.before = before
-        """Values meant by the text before this one."""
-        self.depth = self.deepest = depth
-        self.key: object = None
-        self.named = False
-        """Whether the key of the next value was read."""
-        self.lines: dict[object, int] = {}
-        """Line of each key; filled for a mapping only."""
-        self.merged: list[object] = []
-        """Values of the merge key `<<`."""
-        self.merge_at = ""
-        """Line and column of the merge key."""
+    made: object
+    anchor: str | None
+    before: int
+    """Values meant by the text before this one."""
+    depth: int
+    deepest: int
+    entries: list[object] | None = None
+    """The entries of a list; None of a mapping."""
+    key: object = None
+    named: bool = False
+    """Whether the key of the next value was read."""
+    lines: dict[object, int] = field(default_factory=dict)
+    """Line of each key; filled for a mapping only."""
+    merged: list[object] = field(default_factory=list)
+    """Values of the merge key `<<`."""
+    merge_at: str = ""
+    """Line and column of the merge key."""
 
 
 class _Merges:
@@ -253,8 +242,12 @@ class _Builder:
 
     def _begin(self, event: yaml.CollectionStartEvent) -> None:
         self._check_tag(event)
-        made: object = {} if isinstance(event, yaml.MappingStartEvent) else []
-        self._open.append(_Collection(made, event.anchor, self._values, len(self._open)))
+        depth, entries = (
+            len(self._open),
+            None if isinstance(event, yaml.MappingStartEvent) else list[object](),
+        )
+        made: object = {} if entries is None else entries
+        self._open.append(_Collection(made, event.anchor, self._values, depth, depth, entries))
         self._values += 1
         self._written += 1
         self._reach(event, len(self._open))

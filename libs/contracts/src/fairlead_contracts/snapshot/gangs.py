@@ -16,6 +16,7 @@ from fairlead_contracts.snapshot.types import (
     WrittenGang,
     WrittenNode,
     WrittenShape,
+    in_base_units,
 )
 
 type AmountsReader = Callable[[str, Mapping[str, object]], dict[str, int]]
@@ -45,19 +46,8 @@ def check_node(node: WrittenNode, amounts: AmountsReader, fail: Fail) -> Snapsho
             fail(f"cards[{at}].uuid", card.uuid, f"each card of node {node.name!r} needs a name of its own")
         seen.add(card.uuid)
     used = None if node.used is None else amounts("used", node.used)
-    return SnapshotNode(
-        name=node.name,
-        allocatable=amounts("allocatable", node.allocatable),
-        labels=node.labels,
-        used=used,
-        cards=node.cards,
-        annotations=node.annotations,
-        pods=node.pods,
-        taints=node.taints,
-        unschedulable=node.unschedulable,
-        pool=node.pool,
-        cluster=node.cluster or "",
-    )
+    allocatable = amounts("allocatable", node.allocatable)
+    return in_base_units(SnapshotNode, node, used=used, allocatable=allocatable, cluster=node.cluster or "")
 
 
 def check_gang(

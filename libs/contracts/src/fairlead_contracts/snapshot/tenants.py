@@ -8,7 +8,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree, inner_nodes
 from fairlead_contracts.policyfile.validate import check_weight
-from fairlead_contracts.snapshot.types import SnapshotTenant, WrittenTenant
+from fairlead_contracts.snapshot.types import SnapshotTenant, WrittenTenant, in_base_units
 from fairlead_contracts.snapshot.values import SnapshotValues
 
 
@@ -56,14 +56,8 @@ class TenantChecks:
         if any(past.values()) and self.policy is not None and self.policy.half_life_hours is None:
             reason = "past use counts only by a half-life: set half_life_hours in the policy"
             self.values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
-        return SnapshotTenant(
-            name=tenant.name,
-            weight=tenant.weight,
-            pool=tenant.pool,
-            parent=tenant.parent,
-            unlisted=tenant.unlisted,
-            past_use={resource: amount for resource, amount in past.items() if amount},
-        )
+        used = {resource: amount for resource, amount in past.items() if amount}
+        return in_base_units(SnapshotTenant, tenant, past_use=used)
 
     def _check_unlisted(self, at: int, tenant: WrittenTenant) -> None:
         """Checks that a tenant that the policy does not name has no word of its own: it stands at the top."""

@@ -1,5 +1,6 @@
 """The parts of a snapshot, as types: as they are written, and as they are checked. Read by `snapshot`."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
@@ -61,37 +62,54 @@ class WrittenPool(Strict, frozen=True, kw_only=True):
     """One pool of a snapshot."""
 
     name: str
-    capacity: dict[str, object]
-    quota: dict[str, object] | None = None
+    capacity: Mapping[str, object]
+    quota: Mapping[str, object] | None = None
+    """The most that it may have, as its frontends count what jobs ask for: who asks for more never starts. None where that is
+    the capacity. The cards that are there now may be fewer; of cards that it does not name nobody knows a limit."""
     card_shares: bool = True
+    """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their
+    demand says, as in a running Fairlead, and cards only say where jobs fit."""
     saturated: list[str] | None = None
+    """Resources that are used up, with H-DRF, where that does not follow from what waits and runs: in a pool
+    of several clusters or flavors, room that is free in one is no use to a job that waits for another. None
+    where it follows."""
 
 
 class WrittenTenant(Strict, frozen=True, kw_only=True):
-    """One tenant of a snapshot."""
+    """One tenant of a snapshot, beside the policy; None where the policy counts."""
 
     name: str
     weight: float | None = None
     pool: str | None = None
+    """Pool in which its jobs stand. Of a tenant that the policy does not name, also the only pool that it has
+    a part in."""
     parent: str | None = None
     unlisted: bool = False
-    past_use: dict[str, object] = {}
+    """Whether the tenant counts as one that the policy does not name: it adds nothing to the sum of the
+    weights."""
+    past_use: Mapping[str, object] = {}
+    """Decayed past use at the snapshot's instant; of a tenant with children, beside theirs."""
 
 
 class WrittenNode(Strict, frozen=True, kw_only=True):
-    """One node of a snapshot."""
+    """One node of a snapshot: what it has and what of it is used."""
 
     name: str
-    allocatable: dict[str, object]
+    allocatable: Mapping[str, object]
     labels: dict[str, str] = {}
-    used: dict[str, object] | None = None
+    used: Mapping[str, object] | None = None
+    """Amounts in use; None where that is not said: nothing, unless something runs."""
     cards: list[SnapshotCard] = []
     annotations: dict[str, str] = {}
+    """Annotations of HAMi's: cards may be registered here instead."""
     pods: list[SnapshotPod] = []
     taints: list[str] = []
+    """Taints as kubectl writes them: `key=value:effect`."""
     unschedulable: bool = False
     pool: str | None = None
+    """Pool whose jobs alone may run here; None for those of all pools."""
     cluster: str | None = None
+    """Cluster of the node, where several are in one snapshot."""
 
 
 class WrittenCapabilities(Capabilities, Strict, frozen=True, kw_only=True):
@@ -184,6 +202,11 @@ class WrittenJob(Strict, frozen=True, kw_only=True, gc=False, rename={"job_class
     limited: bool = False
 
 
+def in_base_units[T: msgspec.Struct](kind: type[T], written: msgspec.Struct, **read: object) -> T:
+    """The entry as it is checked: what was read of it, and all else as it is written."""
+    return kind(**msgspec.structs.asdict(written) | read)
+
+
 class WrittenSnapshot[Job](Strict, frozen=True, kw_only=True):
     """A snapshot as it is written; its jobs are `WrittenJob`s, or the text of each: there may be a million."""
 
@@ -201,58 +224,25 @@ class WrittenSnapshot[Job](Strict, frozen=True, kw_only=True):
 # As checked: quantities in base units, instants in microseconds -------------------------------------------------------
 
 
-class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotPool(WrittenPool, frozen=True, kw_only=True):
     """A fairness domain and what it has."""
 
-    name: str
     capacity: Quantities
     quota: Quantities | None = None
-    """The most that it may have, as its frontends count what jobs ask for: who asks for more never starts. None where that is
-    the capacity. The cards that are there now may be fewer; of cards that it does not name nobody knows a limit."""
-    card_shares: bool = True
-    """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their
-    demand says, as in a running Fairlead, and cards only say where jobs fit."""
-    saturated: list[str] | None = None
-    """Resources that are used up, with H-DRF, where that does not follow from what waits and runs: in a pool
-    of several clusters or flavors, room that is free in one is no use to a job that waits for another. None
-    where it follows."""
 
 
-class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
-    """A tenant as a snapshot has it beside the policy; None where the policy counts."""
+class SnapshotTenant(WrittenTenant, frozen=True, kw_only=True):
+    """A tenant as a snapshot has it beside the policy."""
 
-    name: str
-    weight: float | None = None
-    pool: str | None = None
-    """Pool in which its jobs stand. Of a tenant that the policy does not name, also the only pool that it has
-    a part in."""
-    parent: str | None = None
-    unlisted: bool = False
-    """Whether the tenant counts as one that the policy does not name: it adds nothing to the sum of the
-    weights."""
     past_use: Quantities = {}
-    """Decayed past use at the snapshot's instant, base units; of a tenant with children, beside theirs."""
 
 
-class SnapshotNode(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotNode(WrittenNode, frozen=True, kw_only=True):
     """A node: what it has and what of it is used."""
 
-    name: str
     allocatable: Quantities
-    labels: dict[str, str] = {}
     used: Quantities | None = None
-    """Amounts in use; None where that is not said: nothing, unless something runs."""
-    cards: list[SnapshotCard] = []
-    annotations: dict[str, str] = {}
-    """Annotations of HAMi's: cards may be registered here instead."""
-    pods: list[SnapshotPod] = []
-    taints: list[str] = []
-    """Taints as kubectl writes them: `key=value:effect`."""
-    unschedulable: bool = False
-    pool: str | None = None
-    """Pool whose jobs alone may run here; None for those of all pools."""
     cluster: str = ""
-    """Cluster of the node, where several are in one snapshot."""
 
     @property
     def registers_cards(self) -> bool:
@@ -281,11 +271,9 @@ class SnapshotQueue(AbleQueue, msgspec.Struct, frozen=True, kw_only=True):
     """Capabilities of its frontend; None where its name says them."""
 
 
-class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotClassValue(WrittenClassValue, frozen=True, kw_only=True):
     """A cluster's own word on a class: the level that a job of it has when nobody steers (see `ClassState`)."""
 
-    job_class: str
-    value: int
     cluster: str = ""
 
 

@@ -24,6 +24,7 @@ from fairlead_contracts.snapshot.types import (
     WrittenJob,
     WrittenQueue,
     WrittenSnapshot,
+    in_base_units,
 )
 from fairlead_contracts.snapshot.values import SnapshotValues, check_level, listed
 
@@ -127,17 +128,8 @@ class SnapshotChecks[Job]:
             capacity = self._values.amounts(("pools", at, "capacity"), pool.capacity)
             for name in sorted(set(pool.saturated or ()) - pool.capacity.keys()):
                 self._values.fail(("pools", at, "saturated"), name, "is not among what the pool has")
-            pools.append(
-                SnapshotPool(
-                    name=pool.name,
-                    capacity=capacity,
-                    quota=None
-                    if pool.quota is None
-                    else self._values.amounts(("pools", at, "quota"), pool.quota),
-                    card_shares=pool.card_shares,
-                    saturated=pool.saturated,
-                )
-            )
+            quota = None if pool.quota is None else self._values.amounts(("pools", at, "quota"), pool.quota)
+            pools.append(in_base_units(SnapshotPool, pool, capacity=capacity, quota=quota))
             self._resources.setdefault(pool.name, set()).update(pool.capacity)
         self._values.refuse_twice("pools", [pool.name for pool in written])
         return pools
@@ -245,7 +237,7 @@ def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: 
     if classes and found.job_class not in classes:
         fail("class", found.job_class, f"must be one of {', '.join(classes)}")
     check_level("value", found.value, fail)
-    return SnapshotClassValue(job_class=found.job_class, value=found.value, cluster=found.cluster or "")
+    return in_base_units(SnapshotClassValue, found, cluster=found.cluster or "")
 
 
 def misplaced(snapshot: Snapshot) -> Iterator[FieldError]:
