@@ -106,15 +106,15 @@ def _by_terms(one: Neighbour, position: Position, rules: PoolRules) -> str:
     }
     decides = leads.pop(one.term)
     told = [(term, lead) for term, lead in leads.items() if abs(lead) >= _NO_LEAD or lead < -decides / 2]
-    more = [_FOR[term](one, position, rules, percent(lead)) for term, lead in told if lead > 0]
-    less = [_AGAINST[term](one, position, rules, percent(-lead)) for term, lead in told if lead < 0]
+    more = [_for(term, one, position, rules, percent(lead)) for term, lead in told if lead > 0]
+    less = [_against(term, one, position, rules, percent(-lead)) for term, lead in told if lead < 0]
     if one.term == "share" and decides >= _CLOSE and all(term == "waiting" for term, _ in told):
         both = _both(one, position, rules, decides)
         if both:
             return "".join(
                 [both, *(f", and {words}" for words in more), *(f": more than {words}" for words in less)]
             )
-    words = ", and ".join([_FOR[one.term](one, position, rules, percent(decides)), *more])
+    words = ", and ".join([_for(one.term, one, position, rules, percent(decides)), *more])
     if not less:
         return words
     # Where the two sides read alike, what is left between them is told, too.
@@ -161,16 +161,6 @@ def _both_in_words(
     return f"{first} comes to {one}{times} its part, {second} to {other}"
 
 
-def _lower(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
-    who, than = _compared(one, position)
-    return f"{who} {_has(one, rules)} {share} less {_of_what(rules)}{than}"
-
-
-def _higher(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
-    who, than = _compared(one, position)
-    return f"the {share} that {who} {_has(one, rules)} more {_of_what(rules)}{than}"
-
-
 def _compared(one: Neighbour, position: Position) -> tuple[str, str]:
     """The tenant that goes first, and the other one where both have to be named."""
     if not one.side and not one.own_side:
@@ -188,7 +178,14 @@ def _of_what(rules: PoolRules) -> str:
     return "of its part" if rules.relative else "over its weight"
 
 
-def _class_for(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
+def _for(term: ComparedTerm, one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
+    """A term of so much that speaks for the one before."""
+    if term == "share":
+        who, than = _compared(one, position)
+        return f"{who} {_has(one, rules)} {share} less {_of_what(rules)}{than}"
+    if term == "waiting":
+        worth = f", worth {share}" if abs(one.waiting_lead) >= _TOLD else ""
+        return f"{one.effective or 'it'} {_WAITED_LONGER}{worth}"
     if rules.class_mode == "multiplicative":
         return f"the class weights, which start tags are divided by, are worth {share} to it"
     if one.job_class == position.job_class or one.effective or one.own_effective:
@@ -196,27 +193,18 @@ def _class_for(one: Neighbour, position: Position, rules: PoolRules, share: str)
     return f"class {one.job_class} is worth {share} more than {position.job_class}"
 
 
-def _class_against(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
+def _against(term: ComparedTerm, one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
+    """A term of so much that speaks against it."""
+    if term == "share":
+        who, than = _compared(one, position)
+        return f"the {share} that {who} {_has(one, rules)} more {_of_what(rules)}{than}"
+    if term == "waiting":
+        return f"the {share} that {one.own_effective or 'this one'}'s longer wait is worth"
     if rules.class_mode == "multiplicative":
         return f"the {share} that the class weights, which start tags are divided by, count against it"
     if one.job_class == position.job_class or one.effective or one.own_effective:
         return f"the {share} by which its class weight is higher"
     return f"the {share} that class {position.job_class} is worth more than {one.job_class}"
-
-
-def _longer(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
-    del position, rules
-    worth = f", worth {share}" if abs(one.waiting_lead) >= _TOLD else ""
-    return f"{one.effective or 'it'} {_WAITED_LONGER}{worth}"
-
-
-def _shorter(one: Neighbour, position: Position, rules: PoolRules, share: str) -> str:
-    del position, rules
-    return f"the {share} that {one.own_effective or 'this one'}'s longer wait is worth"
-
-
-_FOR = {"share": _lower, "class": _class_for, "waiting": _longer}
-_AGAINST = {"share": _higher, "class": _class_against, "waiting": _shorter}
 
 
 # Rows of a whole order ------------------------------------------------------------------------------------------------
