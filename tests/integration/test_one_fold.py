@@ -12,7 +12,7 @@ from msgspec import UNSET
 from fairlead_admitter.decide.merged_order import MergedOrder, take_heads
 from fairlead_admitter.observe.decision_gate import PoolHeads
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_contracts.messages.decisions import DECISION, Position
+from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobArray, JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_contracts.snapshot.types import Snapshot
@@ -20,10 +20,10 @@ from fairlead_policy.levels.window import WindowSize
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.levels import window_of
 from fairlead_policy.snapshot.ordering import order_snapshot, orders_of
-from fairlead_scorer.decide.decision import DecisionStamp, decide, write
+from fairlead_scorer.decide.decision import decide
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
-from fairlead_testkit.inputs.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
+from fairlead_testkit.inputs.builders import NOW, a_decision, a_job, a_mark, a_node, a_pool, a_queue
 from fairlead_testkit.inputs.cases import cases
 from fairlead_testkit.timing.in_hand import all_steps
 
@@ -183,10 +183,11 @@ def test_paper_labels_whom_admitters_label_by_what_scorers_decide(
 
 def labelled_by(facts: ClusterFacts, pool: ScoredPool, window: int) -> list[str]:
     """Whom an admitter labels of what the scorers of a pool's shards decide."""
-    stamp = DecisionStamp(
-        pool=pool.name, shard=0, owner="s", epoch=1, turn=1, at=NOW, state_seq=1, clusters=CLUSTERS
-    )
-    decisions = [DECISION.decode(write(decide(pool, shard, NOW), stamp)) for shard in range(pool.shards)]
+    contents = [decide(pool, shard, NOW) for shard in range(pool.shards)]
+    decisions = [
+        a_decision(pool=pool.name, basis=content.basis, queue_heads=content.queue_heads)
+        for content in contents
+    ]
     heads = PoolHeads(basis=pool.basis_of(0), decisions=tuple(decisions))
     merged = MergedOrder(heads, pool.rules, NOW, window)
     size, waiting = WindowSize.whole(window), heads.waiting(facts.cluster)

@@ -14,10 +14,10 @@ from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.messages.decisions import Basis, KeptPast, StatedPastUse
 from fairlead_contracts.messages.state import STATE, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant
-from fairlead_scorer.decide.decision import DecisionStamp, decide, write
+from fairlead_scorer.decide.decision import decide
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import FinishedRun
-from fairlead_testkit.inputs.builders import NOW, a_demand, a_job, a_mark, a_pool, a_queue
+from fairlead_testkit.inputs.builders import NOW, a_decision, a_demand, a_job, a_mark, a_pool, a_queue
 from fairlead_testkit.processes.fresh_interpreter import printed_under_other_seeds
 from fairlead_testkit.timing.in_hand import all_steps
 
@@ -103,11 +103,13 @@ def replay(log: bytes) -> Iterator[bytes]:
 def decisions(cache: ClusterCache, now: int, turn: int) -> Iterator[bytes]:
     for name, pool in sorted(cache.pools.items()):
         for shard in range(pool.shards):
-            stamp = DecisionStamp(
-                pool=name, shard=shard, owner="scorer-1", epoch=1, turn=turn, at=now, state_seq=turn,
-                clusters=tuple(sorted(pool.shape.clusters)),
+            content = decide(pool, shard, now)
+            decision = a_decision(
+                pool=name, shard=shard, owner="scorer-1", epoch=1, turn=turn, at=now, basis=content.basis,
+                revision=dict.fromkeys(sorted(pool.shape.clusters), turn), queue_heads=content.queue_heads,
+                standings=content.standings, kept=content.kept,
             )  # fmt: skip
-            yield write(decide(pool, shard, now), stamp)
+            yield to_packed(decision)
 
 
 def some_job(dice: random.Random, now: int) -> State:

@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, PublishUncertainError
+from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_contracts.messages.members import LeaderLease
-from fairlead_scorer.decide import decision as deciding
-from fairlead_scorer.decide.decision import Content, DecisionStamp
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content
 from fairlead_scorer.decide.pace import LATE_TIMES, LONGEST_PACE_SECONDS, rest_after
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
 from fairlead_testkit import eventually
-from fairlead_testkit.inputs.builders import NOW, a_basis, a_tenant_share
+from fairlead_testkit.inputs.builders import NOW, a_basis, a_decision, a_tenant_share
 from fairlead_testkit.timing.in_hand import beside
 
 SHARD = ShardName("c1/gpu", 3)
@@ -100,17 +100,17 @@ class Decider:
         self.behind = True
 
     def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
-        stamp = DecisionStamp(
-            pool=shard.pool,
-            shard=shard.number,
-            owner="me",
-            epoch=epoch,
-            turn=turn,
-            at=NOW,
-            state_seq=decided.state_seq,
-            clusters=decided.clusters,
+        return to_packed(
+            a_decision(
+                pool=shard.pool,
+                shard=shard.number,
+                owner="me",
+                epoch=epoch,
+                turn=turn,
+                revision=dict.fromkeys(decided.clusters, decided.state_seq),
+                standings=decided.content.standings,
+            )
         )
-        return deciding.write(decided.content, stamp)
 
 
 class OwnershipLog:
@@ -291,7 +291,7 @@ async def test_a_payload_that_was_too_large_is_decided_with_a_smaller_limit() ->
     async with a_stand() as stand:
         stand.subject.failures.append(PayloadTooLargeError(900_000, 500_000))
         await stand.wrote((0, 0, 1), (100, 2, 1))
-        assert stand.decider.limits == [deciding.PAYLOAD_LIMIT, deciding.PAYLOAD_LIMIT // 2]
+        assert stand.decider.limits == [PAYLOAD_LIMIT, PAYLOAD_LIMIT // 2]
 
 
 async def test_nothing_leaves_while_it_may_not() -> None:

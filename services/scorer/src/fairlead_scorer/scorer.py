@@ -18,15 +18,16 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.questions import SHARD_QUESTION
 from fairlead_contracts.topology import DECISION
 from fairlead_runtime.spans import Spans
 from fairlead_runtime.waiting import Pacing
-from fairlead_scorer.decide import decision as decisions
-from fairlead_scorer.decide.decision import Content, DecisionStamp
+from fairlead_scorer.decide import decision
+from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.pace import rest_after
-from fairlead_scorer.decide.shard_assignment import ShardAssignment
+from fairlead_scorer.decide.shard_assignment import shards_of
 from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, Decided, ShardName, ShardOwnership
 from fairlead_scorer.query import shard_answers
 from fairlead_scorer.query.reservations import ADMITTER
@@ -69,7 +70,6 @@ class Scorer:
 
     def __post_init__(self, spans: Spans) -> None:
         self._traces = PassTraces(self.record, spans, self.state_view.cache.job, self.replica, self.now)
-        self._assignment = ShardAssignment(self.replica)
         self._ownerships: dict[ShardName, ShardOwnership] = {}
         self._flips: dict[ShardName, Micros] = {}
         self._withheld: dict[str, list[str]] = {}
@@ -125,8 +125,8 @@ class Scorer:
         """Takes up and gives up shards as the assignment says. While that cannot be trusted, all stays as it is."""
         if not (self.membership.trusted and self.roster.complete and self.membership.visible):
             return
-        pools = {name: pool.shards for name, pool in self.state_view.cache.pools.items()}
-        ours = self._assignment.ours(pools, self.roster.members(ROLE))
+        pools = sorted((name, pool.shards) for name, pool in self.state_view.cache.pools.items())
+        ours = shards_of(self.replica, tuple(pools), tuple(sorted(self.roster.members(ROLE))))
         gained, given_up = sorted(ours - self._ownerships.keys()), sorted(self._ownerships.keys() - ours)
         for shard in given_up:
             self._ownerships.pop(shard).give_up()
@@ -190,7 +190,7 @@ class Scorer:
         started = time.perf_counter()
         pool, now = self.state_view.cache.pools[shard.pool], self.now()
         pool.mark_clean(shard.number)
-        content = decisions.decide(pool, shard.number, now, limit=limit)
+        content = decision.decide(pool, shard.number, now, limit=limit)
         flip = pool.next_flip(shard.number, now)
         if content.kept is not None and content.kept.at > now:
             self.record.clock_ahead(*shard, ours=True)
@@ -218,18 +218,23 @@ class Scorer:
 
     def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
         """The decision as it is published."""
-        stamp = DecisionStamp(
-            pool=shard.pool,
-            shard=shard.number,
-            owner=self.replica,
-            epoch=epoch,
-            turn=turn,
-            at=self.now(),
-            state_seq=decided.state_seq,
-            clusters=decided.clusters,
-            traceparent=self._traces.begin(shard, decided.content, epoch, turn),
+        content = decided.content
+        return to_packed(
+            Decision(
+                pool=shard.pool,
+                shard=shard.number,
+                owner=self.replica,
+                epoch=epoch,
+                turn=turn,
+                at=self.now(),
+                basis=content.basis,
+                revision=dict.fromkeys(decided.clusters, decided.state_seq),
+                queue_heads=content.queue_heads,
+                standings=content.standings,
+                kept=content.kept,
+                traceparent=self._traces.begin(shard, content, epoch, turn),
+            )
         )
-        return decisions.write(decided.content, stamp)
 
     def _pool_of(self, shard: ShardName) -> ScoredPool | None:
         """The shard's pool; None where a new policy has taken the pool, or this shard of it, away."""

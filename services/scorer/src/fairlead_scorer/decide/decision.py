@@ -6,12 +6,10 @@ lets the shard's past use decay up to that instant, and changes nothing else.
 
 import msgspec
 
-from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import (
     AS_IT_TRAVELS,
     Basis,
-    Decision,
     KeptPast,
     Position,
     QueueHeads,
@@ -38,21 +36,6 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     def startable_heads(self) -> list[QueueHeads]:
         """The heads of jobs that some flavor takes; the frontend passes the others by."""
         return [heads for heads in self.queue_heads if not heads.flavorless]
-
-
-class DecisionStamp(msgspec.Struct, frozen=True, kw_only=True):
-    """The author of a decision, and the state that it was made from: the part that differs between equal decisions."""
-
-    pool: str
-    shard: int
-    owner: str
-    epoch: int
-    turn: int
-    at: Micros
-    state_seq: int
-    """The state-stream sequence that was processed."""
-    clusters: tuple[str, ...]
-    traceparent: str | None = None
 
 
 def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
@@ -147,23 +130,3 @@ def _same_heads(one: QueueHeads, other: QueueHeads) -> bool:
 
 def _without_key(position: Position) -> Position:
     return msgspec.structs.replace(position, key=0.0)
-
-
-def write(content: Content, stamp: DecisionStamp) -> bytes:
-    """The decision as it is published."""
-    return to_packed(
-        Decision(
-            pool=stamp.pool,
-            shard=stamp.shard,
-            owner=stamp.owner,
-            epoch=stamp.epoch,
-            turn=stamp.turn,
-            at=stamp.at,
-            basis=content.basis,
-            revision=dict.fromkeys(stamp.clusters, stamp.state_seq),
-            queue_heads=content.queue_heads,
-            standings=content.standings,
-            kept=content.kept,
-            traceparent=stamp.traceparent,
-        )
-    )

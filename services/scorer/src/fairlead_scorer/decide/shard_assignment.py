@@ -1,7 +1,8 @@
 """The assignment of shards to the live scorers: the same answer everywhere, without a word between them."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 from fairlead_scorer.decide.shard_ownership import ShardName
@@ -41,31 +42,20 @@ def assign(items: Sequence[str], replicas: Iterable[str]) -> dict[str, str]:
     return taken
 
 
-class ShardAssignment:
-    """Remembers the last assignment: it is asked for in every pass and changes with pools and replicas alone.
+@lru_cache(maxsize=1)
+def shards_of(
+    replica: str, shards: tuple[tuple[str, int], ...], replicas: tuple[str, ...]
+) -> frozenset[ShardName]:
+    """The shards that the assignment gives to one replica.
+
+    The last answer is remembered: it is asked for in every pass and changes with pools and replicas alone.
 
     Args:
         replica: the replica whose shards are asked for.
+        shards: the number of shards of each pool, sorted.
+        replicas: the live ones, sorted.
     """
-
-    def __init__(self, replica: str) -> None:
-        self._replica = replica
-        self._asked: tuple[tuple[tuple[str, int], ...], tuple[str, ...]] | None = None
-        self._ours: frozenset[ShardName] = frozenset()
-
-    def ours(self, shards: Mapping[str, int], live: Iterable[str]) -> frozenset[ShardName]:
-        """The shards that the assignment gives to our replica.
-
-        Args:
-            shards: the number of shards of each pool.
-            live: the live replicas.
-        """
-        asked = tuple(sorted(shards.items())), tuple(sorted(live))
-        if asked != self._asked:
-            items = [str(ShardName(pool, number)) for pool, count in asked[0] for number in range(count)]
-            given = assign(items, asked[1])
-            self._ours = frozenset(
-                ShardName.parse(item) for item, replica in given.items() if replica == self._replica
-            )
-            self._asked = asked
-        return self._ours
+    items = [str(ShardName(pool, number)) for pool, count in shards for number in range(count)]
+    return frozenset(
+        ShardName.parse(item) for item, given in assign(items, replicas).items() if given == replica
+    )
