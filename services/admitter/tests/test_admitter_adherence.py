@@ -59,7 +59,7 @@ class Pictured:
     queue: QueueState = QUEUE
 
     def __post_init__(self) -> None:
-        self.policy.enact(a_rulebook())
+        self.policy.rulebook = a_rulebook()
         self.facts.apply({"queue": self.queue})
         self.registry = Metrics("admitter")
         self.adherence = AdherenceWatch(
@@ -362,10 +362,10 @@ def test_more_quota_is_room_although_no_job_changed() -> None:
 
 def test_reserve_mode_and_queues_that_state_no_quota_are_not_measured() -> None:
     pool = a_full_pool()
-    pool.policy.enact(a_rulebook(pools=[Pool(name=POOL, members=["c1/gpu"], mode="reserve")]))
+    pool.policy.rulebook = a_rulebook(pools=[Pool(name=POOL, members=["c1/gpu"], mode="reserve")])
     pool.look(after=1.0)
     assert pool.adherence.stated() == []
-    pool.policy.enact(a_rulebook())
+    pool.policy.rulebook = a_rulebook()
     pool.look(after=1.0)
     assert pool.adherence.stated() == [Followed(pool=POOL, since=pool.wall())]
     pool.facts.apply({"queue": msgspec.structs.replace(QUEUE, rev=2, quotas=[])})

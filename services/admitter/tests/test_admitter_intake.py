@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_admitter.intake.answers import AnswerHandler
+from fairlead_admitter.intake.answers import JobEventHandler
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.replies import ReplyPublisher
@@ -471,7 +471,7 @@ async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_befor
     job = a_job(submission="x", phase=Phase.ENDED, started=NOW + 5 * SECOND)
     facts.apply({"job": job})
     first, second = (
-        AnswerHandler(
+        JobEventHandler(
             ReplyPublisher(bus, CLUSTER, lambda _: None), facts, PolicyView(), evicted=lambda _: None
         )
         for _ in range(2)
@@ -489,7 +489,7 @@ async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_befor
 
 
 async def test_starts_and_ends_of_jobs_that_nobody_submitted_here_are_acked_unhandled(bus: Bus) -> None:
-    handler = AnswerHandler(
+    handler = JobEventHandler(
         ReplyPublisher(bus, CLUSTER, lambda _: None),
         ClusterFacts(CLUSTER),
         PolicyView(),
@@ -509,7 +509,7 @@ async def test_a_job_that_ended_without_a_start_is_not_said_to_have_started(
     bus: Bus, policy: int, answers: list[AnyAnswer]
 ) -> None:
     assert policy
-    handler = AnswerHandler(
+    handler = JobEventHandler(
         ReplyPublisher(bus, CLUSTER, lambda _: None),
         ClusterFacts(CLUSTER),
         PolicyView(),

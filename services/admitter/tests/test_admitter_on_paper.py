@@ -119,7 +119,7 @@ class LeadingAdmitter:
 
     def __init__(self, cluster: ClusterOnPaper, pool: OrderedPool) -> None:
         self.facts, self.policy, self.gate = cluster.facts, PolicyView(), DecisionGate()
-        self.policy.enact(cluster.rulebook)
+        self.policy.rulebook = cluster.rulebook
         [queue] = self.facts.queues
         parts = [
             [position for position in pool.positions if (position.uid in pool.apart) == apart]

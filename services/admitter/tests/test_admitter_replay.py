@@ -89,7 +89,7 @@ class Replica:
         self.facts = ClusterFacts("c1")
         self.gate = DecisionGate()
         self.policy = PolicyView()
-        self.policy.enact(Rulebook(a_document(shards=1, window=WINDOW, mode=mode), 1))
+        self.policy.rulebook = Rulebook(a_document(shards=1, window=WINDOW, mode=mode), 1)
         self.facts.classify(self.policy.granted_class)
         self._now = (0.0, NOW)
         self._clock = TurnClock(lambda: self._now[0], lambda: self._now[1])

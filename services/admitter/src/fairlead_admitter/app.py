@@ -15,7 +15,7 @@ from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake.admission import SubmissionCheck
-from fairlead_admitter.intake.answers import AnswerHandler
+from fairlead_admitter.intake.answers import JobEventHandler
 from fairlead_admitter.intake.backlog import IntakeBacklog
 from fairlead_admitter.intake.cancelling import Canceller
 from fairlead_admitter.intake.creation import RetryingCreator
@@ -334,7 +334,7 @@ class Admitter:
 
     def _answer_consumer(self) -> DurableConsumer:
         facts, policy = self._watch.facts, self._watch.policy
-        answers = AnswerHandler(self._replies, facts, policy, evicted=self._note_eviction)
+        answers = JobEventHandler(self._replies, facts, policy, evicted=self._note_eviction)
         return DurableConsumer(
             self._bus,
             stream=topology.EVENT,

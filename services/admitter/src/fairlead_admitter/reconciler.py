@@ -185,7 +185,7 @@ class Reconciler:
         self.record.left_alone.note(self._fought_over(pools), contested.values())
         self.record.resting.set(len(self.expectations.backoff))
         if seen.jobs and seen.news:
-            self.record.admitted(sum(change.admitted for change in seen.jobs))
+            self.record.admissions.inc(sum(change.admitted for change in seen.jobs))
             self._arrivals.note(seen.state_seq, seen.at)
 
     def _fought_over(self, pools: Mapping[str, frozenset[str]]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from fairlead_contracts.messages.submissions import Accepted, Ended, Started
 
 
 @dataclass(eq=False)
-class AnswerHandler:
+class JobEventHandler:
     """Handles the deliveries of the durable `answers-<cluster>`."""
 
     replies: ReplyPublisher

@@ -119,7 +119,7 @@ class LeaderConsumers:
     led: asyncio.Event
     """Set when that changes."""
     wake: asyncio.Event
-    """The reconciler's: it has to hear of the change too."""
+    """The event that wakes the reconciler, which has to hear of the change too."""
 
     def __post_init__(self) -> None:
         self._running: asyncio.Task[None] | None = None

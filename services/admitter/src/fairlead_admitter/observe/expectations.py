@@ -18,6 +18,7 @@ import enum
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -64,39 +65,25 @@ class _Unseen(msgspec.Struct, frozen=True):
     at: float
 
 
+@dataclass(slots=True, eq=False)
 class _Trail:
     """The trail of our writes to one job."""
 
-    __slots__ = (
-        "blind",
-        "doubted",
-        "drifts",
-        "fought",
-        "given",
-        "last",
-        "refused_at",
-        "sent",
-        "unknown",
-        "unseen",
-    )
-
-    def __init__(self) -> None:
-        self.sent: list[int] = []
-        """Levels without a reply: they may have landed."""
-        self.unknown: list[int] = []
-        """Levels without a reply of which no later reply says whether they landed."""
-        self.unseen: list[_Unseen] = []
-        """Confirmed writes that the state doesn't show yet, in the order of their landing."""
-        self.last: int | None = None
-        """The level that was confirmed last."""
-        self.given = False
-        self.blind = False
-        """Whether no revision shows our writes."""
-        self.doubted = False
-        """Whether the last level was confirmed and not seen for so long that somebody may have overwritten it."""
-        self.drifts: deque[float] = deque(maxlen=FIGHT_ROUNDS + 1)
-        self.fought = False
-        self.refused_at = -1
+    sent: list[int] = field(default_factory=list)
+    """Levels without a reply: they may have landed."""
+    unknown: list[int] = field(default_factory=list)
+    """Levels without a reply of which no later reply says whether they landed."""
+    unseen: list[_Unseen] = field(default_factory=list)
+    """Confirmed writes that the state doesn't show yet, in the order of their landing."""
+    last: int | None = None
+    """The level that was confirmed last."""
+    given: bool = False
+    blind: bool = False
+    """Whether no revision shows our writes."""
+    doubted: bool = False
+    """Whether the last level was confirmed and not seen for so long that somebody may have overwritten it."""
+    drifts: deque[float] = field(default_factory=lambda: deque(maxlen=FIGHT_ROUNDS + 1))
+    refused_at: int = -1
 
     def explains(self, job: JobState, before: JobState | None) -> bool:
         """Whether the job's level is what our writes, or nobody's, left there."""
@@ -171,7 +158,7 @@ class Expectations:
         if self.backoff.include(job):
             return True
         trail = self._trails.get(job.uid)
-        return trail is not None and (trail.fought or trail.refused_at >= job.rev)
+        return trail is not None and (job.uid in self._fought or trail.refused_at >= job.rev)
 
     def pending(self) -> list[str]:
         """The uids of jobs with a confirmed write that the state doesn't show yet."""
@@ -270,7 +257,6 @@ class Expectations:
         """Ends the fights over these jobs: they are written to again, and rounds are counted anew."""
         for uid in self._fought.intersection(uids):
             self._fought.discard(uid)
-            self._trails[uid].fought = False
             self._trails[uid].drifts.clear()
 
     def end_given_up(self, job_of: Callable[[str], JobState | None], now: float) -> None:
@@ -288,12 +274,11 @@ class Expectations:
 
     def _overwritten(self, uid: str, trail: _Trail, now: float) -> LevelVerdict:
         trail.drifts.append(now)
-        full = len(trail.drifts) > FIGHT_ROUNDS
-        if full and now - trail.drifts[0] <= FIGHT_SECONDS and not trail.fought:
-            trail.fought = True
+        if uid in self._fought:
+            return LevelVerdict.DRIFT
+        if len(trail.drifts) > FIGHT_ROUNDS and now - trail.drifts[0] <= FIGHT_SECONDS:
             self._fought.add(uid)
             self._contested.pop(uid, None)
             return LevelVerdict.FIGHT
-        if not trail.fought:
-            self._contested[uid] = now
+        self._contested[uid] = now
         return LevelVerdict.DRIFT

@@ -1,7 +1,6 @@
 """Levels that somebody else gave to queued jobs: they are written over, and their authors shall hear of it."""
 
 import math
-from collections.abc import Mapping
 
 from fairlead_contracts.frontend.marks import LEVEL_WRITER
 from fairlead_contracts.messages.state import JobState
@@ -15,17 +14,13 @@ class ForeignLevels:
     """Levels of other writers, found on jobs that are queued still."""
 
     def __init__(self) -> None:
-        self._found: dict[str, int] = {}
-        self._sure_from = math.inf
-
-    @property
-    def found(self) -> Mapping[str, int]:
+        self.found: dict[str, int] = {}
         """The last such level of each job, by uid; it stays here after it was written over."""
-        return self._found
+        self._sure_from = math.inf
 
     def begin_anew(self, now: float) -> None:
         """Begins anew with the lead: who wrote what stands is not known."""
-        self._found.clear()
+        self.found.clear()
         self._sure_from = now + UNSURE_SECONDS
 
     def note(self, job: JobState, now: float) -> None:
@@ -33,8 +28,8 @@ class ForeignLevels:
         if job.levelled_by == LEVEL_WRITER:
             return
         if job.levelled_by or now >= self._sure_from:
-            self._found[job.uid] = job.level
+            self.found[job.uid] = job.level
 
     def forget(self, uid: str) -> None:
         """Forgets a job that is not queued any more."""
-        self._found.pop(uid, None)
+        self.found.pop(uid, None)

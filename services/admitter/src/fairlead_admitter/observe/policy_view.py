@@ -1,6 +1,7 @@
 """The policy bucket as the admitter reads it: the document with its revision, and the operators' words."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import JobState, QueueState
@@ -12,16 +13,13 @@ DOCUMENT_SUBJECT = subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY)
 _NO_POLICY = Rulebook(PolicyDocument(tenants=[]), 0)
 
 
+@dataclass(eq=False)
 class PolicyView:
-    """The policy that holds now. Nothing is known before the first document was read."""
+    """The policy that holds now."""
 
-    def __init__(self) -> None:
-        self.rulebook: Rulebook | None = None
-        self.words = OperatorWords()
-
-    def enact(self, rulebook: Rulebook | None) -> None:
-        """Follow this document from now on; None where there is none."""
-        self.rulebook = rulebook
+    rulebook: Rulebook | None = None
+    """The document; None where there is none, and before the first one was read."""
+    words: OperatorWords = field(default_factory=OperatorWords)
 
     def queues_by_pool(self, cluster: str, queues: Mapping[str, QueueState]) -> dict[str, frozenset[str]]:
         """The cluster's queues by the policy's pools; by the pools that the cluster states where no policy is known."""

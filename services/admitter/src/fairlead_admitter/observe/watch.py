@@ -286,5 +286,5 @@ class Watch:
             self._enact(None)
 
     def _enact(self, rulebook: Rulebook | None) -> None:
-        self.policy.enact(rulebook)
+        self.policy.rulebook = rulebook
         self.facts.classify(self.policy.granted_class)

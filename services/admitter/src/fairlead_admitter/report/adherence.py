@@ -9,6 +9,7 @@ while no admitter led or the new one had not looked yet, and those in looks at w
 import enum
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.planner import DecisionInputs
@@ -89,13 +90,13 @@ class AdherenceRecord:
         )
 
 
+@dataclass(eq=False)
 class _Order:
     """Heads, and the jobs in their order once they are asked for."""
 
-    def __init__(self, at: float, heads: PoolHeads) -> None:
-        self.at = at
-        self.heads = heads
-        self.merged: MergedOrder | None = None
+    at: float
+    heads: PoolHeads
+    merged: MergedOrder | None = None
 
 
 class _PoolAdherence:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import override
 
 from prometheus_client.core import GaugeMetricFamily
@@ -11,17 +12,13 @@ from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 
 
+@dataclass(eq=False)
 class QueueMetrics(Collector):
-    """Gauges of a cluster's queued jobs.
+    """Gauges of a cluster's queued jobs."""
 
-    Args:
-        facts: the cluster's facts.
-        policy: says which queues make a pool.
-    """
-
-    def __init__(self, facts: ClusterFacts, policy: PolicyView) -> None:
-        self._facts = facts
-        self._policy = policy
+    facts: ClusterFacts
+    policy: PolicyView
+    """Says which queues make a pool."""
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Families without samples: without this method the registry would collect all series to learn their names."""
@@ -30,9 +27,9 @@ class QueueMetrics(Collector):
     @override
     def collect(self) -> Iterator[GaugeMetricFamily]:
         found: Counter[tuple[str, str, str]] = Counter()
-        for pool, queues in self._policy.queues_by_pool(self._facts.cluster, self._facts.queues).items():
+        for pool, queues in self.policy.queues_by_pool(self.facts.cluster, self.facts.queues).items():
             for queue in queues:
-                for job_class, jobs in self._facts.queued(queue).items():
+                for job_class, jobs in self.facts.queued(queue).items():
                     found[pool, job_class, "waiting"] += sum(map(len, jobs.waiting.values()))
                     found[pool, job_class, "held"] += sum(map(len, jobs.held.values()))
         family = _queued()

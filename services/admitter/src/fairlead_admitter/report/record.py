@@ -54,7 +54,7 @@ class AdmitterRecord:
         self._decisions = metrics.counter(
             "decisions", "Decisions read, by what became of them.", labels=["verdict"]
         )
-        self._admissions = metrics.counter("admissions", "Jobs seen to be started by the frontend.")
+        self.admissions = metrics.counter("admissions", "Jobs seen to be started by the frontend.")
         self._prepare_intake(metrics)
         self._prepare_times(metrics)
 
@@ -99,10 +99,6 @@ class AdmitterRecord:
                 turn=decision.turn,
                 verdict=verdict.value,
             )
-
-    def admitted(self, jobs: int) -> None:
-        """Counts jobs that the frontend started."""
-        self._admissions.inc(jobs)
 
     def waited(self, pool: str, job_class: str, job: JobState, exemplar: dict[str, str] | None) -> None:
         """Records that a job was started, so long after it was submitted."""

@@ -5,6 +5,7 @@ Of a pool whose levels are withheld it tells the marks that are taken off and th
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -21,17 +22,17 @@ _JOBS_STATED = 100
 """Jobs of a pool that a lease names at most: it is written each second."""
 
 
+@dataclass(eq=False)
 class _WithheldPool:
     """A pool whose levels are withheld."""
 
-    def __init__(self, judged: Withholding) -> None:
-        self.judged = judged
-        self.standing = 0
-        """Levels that stand, by the last plan."""
-        self.stood_until: Moment | None = None
-        """The moment at which the last level was gone; None while some stand."""
-        self.preempted = 0
-        """Running jobs that were stopped meanwhile."""
+    judged: Withholding
+    standing: int = 0
+    """Levels that stand, by the last plan."""
+    stood_until: Moment | None = None
+    """The moment at which the last level was gone; None while some stand."""
+    preempted: int = 0
+    """Running jobs that were stopped meanwhile."""
 
     @property
     def told(self) -> str:
@@ -85,9 +86,8 @@ class WithheldLevels:
         known = self._pools.get(pool)
         if known is None or known.judged.why != judged.why:
             self._withheld.labels(pool).set(1)
-            before, known = known, _WithheldPool(judged)
-            known.preempted = before.preempted if before is not None else 0
-            self._pools[pool] = known
+            preempted = 0 if known is None else known.preempted
+            known = self._pools[pool] = _WithheldPool(judged, preempted=preempted)
             self._log.warning(
                 "levels withheld", pool=pool, why=judged.why, levels=judged.fate.value, standing=standing
             )

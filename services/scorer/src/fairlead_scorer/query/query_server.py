@@ -30,7 +30,7 @@ class QueryServer:
     """The answers to what is asked of the order."""
     record: ScorerRecord
     why_not: Callable[[], str | None]
-    """Why nothing can be answered now; None where it can."""
+    """Gives the reason for which nothing can be answered now; None where it can."""
     a_second: float
     """Questions of one tenant in the long run."""
 

@@ -37,7 +37,7 @@ class KueueObjections:
     """The cluster's client, with writes of its own to spend."""
     calls: KueueCalls
     lever: Callable[[], LeverName | None]
-    """The one that levels are written by."""
+    """The lever that levels are written by."""
 
     def objection_to_level(self, level: int, lift: int) -> Objection:
         """The objection to a level that somebody else gave to a job; see EventSink."""

@@ -43,7 +43,7 @@ class KueueLevels:
 
     calls: KueueCalls
     lever: Callable[[], LeverName | None]
-    """The one that the operator's leave to steer names; None without a leave."""
+    """The lever that the operator's leave to steer names; None without a leave."""
     _: KW_ONLY
     outage: Callable[[], None]
     """Called when Kueue's webhook did not answer, as far as anybody can tell."""
