@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.base.instants import DAY, HOUR, Micros
 from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
+from fairlead_policy.explain.aging_text import aging_by_tenant, aging_in_words
 from fairlead_policy.explain.bound_text import bound_in_words, bound_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -137,7 +137,7 @@ TEAMS = [Tenant(name="team-a", weight=3), Tenant(name="team-b", weight=2), Tenan
 
 
 def words(document: PolicyDocument, capacity: Mapping[str, int]) -> list[str]:
-    return worth_in_words(document, "gpu", capacity)
+    return aging_by_tenant(document, "gpu", capacity)
 
 
 def test_a_day_is_told_in_parts_and_in_cards() -> None:

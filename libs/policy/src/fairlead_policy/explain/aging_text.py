@@ -42,7 +42,7 @@ def _days(cap: float) -> str:
     return f"{cap:g} {'day' if cap == 1 else 'days'}"
 
 
-def worth_in_words(document: PolicyDocument, pool: str, capacity: Mapping[str, int]) -> list[str]:
+def aging_by_tenant(document: PolicyDocument, pool: str, capacity: Mapping[str, int]) -> list[str]:
     """The worth of a day in a pool, tenant by tenant, and how to choose the rate where parts are small.
 
     Args:

@@ -80,7 +80,7 @@ def _around(order: Order, side: SideBySide, position: Position, count: int) -> A
         skipped = own if side.sequences[own].uid_at(int(side.ahead[own])) == position.uid else None
     foremost = min(side.foremost(own), key=lambda job: side.key_of(*job), default=None)
     asked = side.asked(order.rules)
-    before = nlargest(count, side.nearest(count), key=lambda job: side.key_of(*job))
+    before = nlargest(count, side.last_before(count), key=lambda job: side.key_of(*job))
     behind = nsmallest(count, side.next_behind(skipped, count), key=lambda job: side.key_of(*job))
     return Around(
         nearest=_positions(order, side, before),

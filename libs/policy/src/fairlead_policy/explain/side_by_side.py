@@ -78,7 +78,7 @@ class SideBySide:
         """The sort key of a job, exact."""
         return sort_key_at(self.sequences[sequence], index, self.now)
 
-    def nearest(self, count: int) -> list[tuple[int, int]]:
+    def last_before(self, count: int) -> list[tuple[int, int]]:
         """The (sequence, index) of few jobs among which the last `count` before the position are for certain."""
         return self._first(self._before, count, sign=-1)
 

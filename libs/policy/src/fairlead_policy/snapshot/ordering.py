@@ -22,7 +22,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.pool_shapes import with_open_cards
 from fairlead_policy.tenants.sorted_jobs import OwnLines, amounts_of
-from fairlead_policy.usage.saturation import Saturation, whole_room
+from fairlead_policy.usage.saturation import Saturation, unflavored_room
 
 _WHOLE = ("", "")
 """A pool of a snapshot is one part: which cluster gives what of it is not said."""
@@ -168,7 +168,7 @@ def _rules(rulebook: Rulebook, pool: SnapshotPool, snapshot: Snapshot) -> PoolRu
         return rules
     if pool.saturated is not None:
         return replace(rules, saturated=frozenset(pool.saturated) & frozenset(rules.resources))
-    saturation = Saturation(rules, {_WHOLE: whole_room(pool.capacity)})
+    saturation = Saturation(rules, {_WHOLE: unflavored_room(pool.capacity)})
     for running in snapshot.running:
         if running.pool == pool.name:
             saturation.run(_WHOLE, running.demand, {})

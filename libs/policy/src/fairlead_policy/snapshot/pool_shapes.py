@@ -14,7 +14,7 @@ from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_cards import PoolCards
 from fairlead_policy.snapshot.stated_cluster import StatedCluster
-from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, whole_room
+from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, unflavored_room
 
 
 class PoolShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,4 +108,4 @@ def _quota(parts: Iterable[PoolState], cards: PoolCards | None, *, shared: bool)
 
 
 def _room(pool: PoolState, cards: PoolCards | None) -> FlavorRoom:
-    return (pool.flavors or whole_room(pool.capacity)) if cards is None else cards.room(pool)
+    return (pool.flavors or unflavored_room(pool.capacity)) if cards is None else cards.room(pool)

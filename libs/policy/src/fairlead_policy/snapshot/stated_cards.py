@@ -22,7 +22,7 @@ from fairlead_contracts.snapshot.types import (
 )
 from fairlead_policy.hami.charges import CardPool
 from fairlead_policy.snapshot.card_shares import CardCharges, charged_demand
-from fairlead_policy.usage.saturation import FlavorRoom, whole_room
+from fairlead_policy.usage.saturation import FlavorRoom, unflavored_room
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class PoolCards:
         """The room in a cluster's part of the pool, by flavor: of cards each has the part of them that its quota has."""
         has = self.capacity(pool.cluster, pool.capacity)
         if not pool.flavors:
-            return whole_room(has)
+            return unflavored_room(has)
         cards = {name: has[name] for name in CARD_RESOURCES if name in has}
         room = {
             flavor: {name: amount for name, amount in amounts.items() if name not in cards}

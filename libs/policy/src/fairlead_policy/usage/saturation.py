@@ -34,7 +34,7 @@ _UNTOLD = "\0"
 """No flavor has this name."""
 
 
-def whole_room(capacity: Mapping[str, int]) -> FlavorRoom:
+def unflavored_room(capacity: Mapping[str, int]) -> FlavorRoom:
     """The room of a part whose flavors nobody tells."""
     return {"": capacity}
 

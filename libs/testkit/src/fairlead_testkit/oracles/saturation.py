@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.usage.saturation import Saturation, whole_room
+from fairlead_policy.usage.saturation import Saturation, unflavored_room
 
 
 def used_up(
@@ -16,7 +16,7 @@ def used_up(
         waiting: amounts that each waiting job asks for.
     """
     part = ("", "")
-    saturation = Saturation(rules, {part: whole_room(rules.capacity)})
+    saturation = Saturation(rules, {part: unflavored_room(rules.capacity)})
     for demand in running:
         saturation.run(part, demand, {})
     for demand in waiting:

@@ -8,7 +8,7 @@ from fairlead_cli.client.connection import ask
 from fairlead_cli.errors import CommandError
 from fairlead_contracts.messages.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
+from fairlead_policy.explain.aging_text import aging_by_tenant, aging_in_words
 
 type Capacities = Mapping[str, Mapping[str, int]]
 """Capacities by pool, in base units; empty where nobody knows."""
@@ -42,4 +42,4 @@ def aging_lines(document: PolicyDocument, known: Capacities) -> Iterator[str]:
     """Lines on the rate of aging, and on what it comes to in each pool."""
     yield aging_in_words(document)
     for pool in [pool.name for pool in document.pools] or sorted(known) or [_ANY]:
-        yield from worth_in_words(document, pool, known.get(pool, {}))
+        yield from aging_by_tenant(document, pool, known.get(pool, {}))

@@ -10,7 +10,7 @@ from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube.kinds.objects import LabelSelector
 from fairlead_kube.kinds.queues import LocalQueue
-from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
+from fairlead_policy.explain.aging_text import aging_by_tenant, aging_in_words
 from fairlead_policy.rules.rulebook import Entrance, Rulebook
 
 
@@ -209,7 +209,7 @@ def _aging(survey: Survey) -> Iterator[Finding]:
     rulebook = Rulebook(survey.policy, 0)
     for pool in survey.pools():
         named = rulebook.pool_of(survey.cluster, pool)
-        worth, *small = worth_in_words(survey.policy, named, pool_quota(survey, pool)) or [""]
+        worth, *small = aging_by_tenant(survey.policy, named, pool_quota(survey, pool)) or [""]
         if worth:
             yield fine("aging", worth)
         for what in small:
