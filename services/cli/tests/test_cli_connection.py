@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 
 from fairlead_bus import Asked, Bus, Rejected
 from fairlead_cli.client import readiness
+from fairlead_cli.client.asking import show_tenants
 from fairlead_cli.client.connection import ANSWER_SECONDS, ask
 from fairlead_cli.client.readiness import wait_answering
 from fairlead_cli.client.submitting import answers
@@ -74,6 +76,24 @@ async def test_a_scorer_that_is_still_reading_is_nobody_who_answers_and_what_to_
 
 
 NO_POOL = "the scorers wait for a cluster: its watcher (of a simulated one, the service `sim`) has told of no pool yet"
+
+
+@pytest.mark.parametrize(("ahead", "said"), [(600, "10 min ahead of"), (-600, "10 min behind"), (20, "")])
+async def test_a_scorer_whose_clock_is_another_is_told(
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str], ahead: int, said: str
+) -> None:
+    async def answer(_: Asked) -> bytes:
+        return to_json(TenantsReply(at=datetime.now(UTC) + timedelta(seconds=ahead), pools=[]))
+
+    endpoint = await bus.serve(subjects.ask_filter("tenants"), answer)
+    await show_tenants(nats, pool=None, tenant=None, form="json")
+    await endpoint.close()
+    told = capsys.readouterr().err
+    assert (
+        (told.startswith("warning: the clock of the scorer that answered is ") and said in told)
+        if said
+        else not told
+    )
 
 
 async def test_who_is_waited_for_is_said_until_all_shards_of_a_pool_are_answered_for(

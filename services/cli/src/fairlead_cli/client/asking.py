@@ -1,5 +1,6 @@
 """Questions to the scorers, and their answers on a terminal or as JSON."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -7,9 +8,10 @@ import msgspec
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.explained import explain_text
-from fairlead_cli.client.phrases import what_is_known
+from fairlead_cli.client.phrases import duration, what_is_known
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.visible import visible
+from fairlead_cli.console import warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
 from fairlead_cli.printing import is_for_people, print_answer
@@ -29,6 +31,9 @@ from fairlead_contracts.messages.state import job_name
 if TYPE_CHECKING:
     from fairlead_cli.client.approval_dates import GrantedSince
 
+_CLOCKS_DIFFER_SECONDS = 60.0
+"""Difference between two clocks from which waits and instants mislead people."""
+
 
 async def show_queue(
     nats: str | None, *, pool: str | None, tenant: str | None, limit: int, form: Format
@@ -39,6 +44,7 @@ async def show_queue(
         reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
         if form in ("wide", "json", "yaml"):
             reply = await _with_dates(bus, reply)
+    _compare_clocks(reply.at)
     print_answer(
         reply,
         form,
@@ -57,6 +63,7 @@ async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None
     """Print who has what, of what they may have."""
     async with connected(nats) as bus:
         reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
+    _compare_clocks(reply.at)
     names = dict.fromkeys(one.standing.tenant for pool in reply.pools for one in pool.tenants)
     print_answer(
         reply,
@@ -80,6 +87,7 @@ async def show_explanation(
         if any(one.approved for one in reply.found) and (history := await _history(bus)) is not None:
             found = [_dated(one, {one.id, one.uid}, history) for one in reply.found]
             reply = msgspec.structs.replace(reply, found=found)
+    _compare_clocks(reply.at)
     if reply.found or not is_for_people(form):
         print_answer(
             reply,
@@ -90,6 +98,17 @@ async def show_explanation(
     if not reply.found:
         of_whom = f" of {tenant}" if tenant else ""
         raise CommandError(f"nobody knows a job {job!r}{of_whom}", hint=what_is_known(job, reply.near or ()))
+
+
+def _compare_clocks(at: datetime) -> None:
+    """Warns where the clock of the scorer that answered is not this machine's: all waits are told by it."""
+    ahead = (at - datetime.now(UTC)).total_seconds()
+    if abs(ahead) >= _CLOCKS_DIFFER_SECONDS:
+        side = "ahead of" if ahead > 0 else "behind"
+        warn(
+            f"the clock of the scorer that answered is {duration(abs(ahead))} {side} this machine's, and it counts how "
+            "long jobs have waited. Set both by NTP (`timedatectl` shows which one is not)"
+        )
 
 
 async def _with_dates(bus: Bus, reply: QueueReply) -> QueueReply:
