@@ -343,7 +343,7 @@ def test_writing_levels_is_paused_resumed_and_released(instance: Instance) -> No
 
 def test_what_is_no_address_is_said_without_a_stack_trace(instance: Instance) -> None:
     ended = instance.ask("queue", "--nats", "nats://me:secret@host:port")
-    assert ended.returncode == 3
+    assert ended.returncode == 2
     assert "is not of the form nats://host:port" in ended.stderr
     assert "secret" not in ended.stderr
     assert "Traceback" not in ended.stderr
