@@ -24,7 +24,7 @@ from fairlead_testkit.fleets.kube_fleet import (
     level_patches,
 )
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
-from fairlead_testkit.kueue.admissions import AdmissionLog
+from fairlead_testkit.kueue.admissions import AdmissionLog, full_queue
 from fairlead_testkit.kueue.kueue_rounds import QuotaLayout, Rounds
 from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.kueue.placements import PlacedAdmission, PlacementTally, QuotaNode
@@ -119,6 +119,28 @@ async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_p
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
         assert [one.name for one in placements[1:]] == urgent, told(placements)
+
+
+async def test_where_a_large_job_ends_those_are_woken_first_that_kueue_would_leave_out(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    """What Fairlead does not come to, Kueue's batch starts by age."""
+    with full_queue(kube_lab, list(WEIGHTS), LARGE) as (fixture, log, pool):
+        for number in range(LARGE):
+            for tenant in WEIGHTS:
+                fixture.workload(tenant, f"{tenant}-{number}")
+        policy = fair_policy(fixture, WEIGHTS | {"keeper": 1.0}, pool, window=4)
+        async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
+            await heads_stand(bus, fixture)
+            by_age, mark = fixture.kueue_order()[:LARGE], kube_lab.audit_mark()
+            fixture.finish("keeper", "keeper")
+            log.wait(1 + LARGE)
+        woken = [line.name for line in level_patches(fixture, mark)]
+        assert set(woken[: LARGE // 4]) - set(by_age), woken
+
+
+LARGE = 24
+"""GPUs of one job, and jobs of one GPU that start when it ends."""
 
 
 async def test_jobs_that_no_flavor_takes_stand_first_and_keep_nobody_waiting(

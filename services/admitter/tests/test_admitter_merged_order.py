@@ -86,6 +86,25 @@ def test_a_window_is_the_same_however_deep_others_have_looked_before(
     assert window_of(merged, heads, facts, window_size) == first
 
 
+def test_a_beginning_ends_where_a_part_may_go_on_however_deep_another_is() -> None:
+    """Where much is free a shard's heads may go deeper, and another's not yet."""
+    parts = [
+        [a_position(uid=f"{shard}-{number}", tenant="t0", use=shard + 2 * number) for number in range(most)]
+        for shard, most in enumerate((8, 3))
+    ]
+
+    def known(waiting: int) -> list[str]:
+        decisions = tuple(
+            a_decision(shard=shard, queue_heads=[a_queue_heads(positions=part, waiting=most)])
+            for shard, (part, most) in enumerate(zip(parts, (8, waiting), strict=True))
+        )
+        merged = MergedOrder(PoolHeads(basis=a_basis(), decisions=decisions), rules_of(None), NOW, size=3)
+        return [position.uid for position in merged.known().positions]
+
+    assert known(4) == ["0-0", "1-0", "0-1", "1-1", "0-2", "1-2"]
+    assert len(known(3)) == 11
+
+
 def window_of(
     merged: MergedOrder, heads: PoolHeads, facts: ClusterFacts, window_size: WindowSize
 ) -> list[Ranked]:

@@ -83,6 +83,7 @@ class Parking:
         always: bool = True,
         beyond: Sequence[str] = (),
         labels: int | None = None,
+        much: bool = False,
     ) -> list[LevelWrite]:
         """Levels written in one turn; the state shows them at once. The order goes on `beyond` the window."""
         deeper = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate([*wanted, *beyond])]
@@ -91,7 +92,7 @@ class Parking:
             window, self.facts, [self.queue.name], self.expectations, without_wake_levels(CLASS_BANDS)
         )
         if self.one_by_one():
-            plan = self._restrain(plan, window, deeper, always=always, labels=labels)
+            plan = self._restrain(plan, window, deeper, always=always, labels=labels, much=much)
         for write in plan.writes:
             self.put(msgspec.structs.replace(self.jobs[write.job.uid], level=write.level))
         self.wake_state.landed(POOL, plan.writes)
@@ -105,6 +106,7 @@ class Parking:
         *,
         always: bool,
         labels: int | None,
+        much: bool,
     ) -> SteeringPlan:
         plan, trail = Restraint(self.facts, self.expectations, self.now).restrain(
             self.wake_state.trail(POOL),
@@ -115,6 +117,7 @@ class Parking:
             class_bands=CLASS_BANDS,
             decided=lambda _: self.decided,
             always=always,
+            much=much,
             labels=labels,
         )
         self.wake_state.remember(POOL, trail)
@@ -534,6 +537,25 @@ def test_where_nobody_of_the_window_fits_the_first_beyond_it_is_woken_and_stays_
     parking.end("j00")
     assert uids(parking.turn(gangs, beyond=["j03", "j02"])) == ["j03"]
     assert parking.order() == [*gangs, "j03", "j02"]
+
+
+def test_where_much_is_free_all_that_have_room_in_the_whole_order_are_woken_the_frontends_last_first() -> (
+    None
+):
+    """Each at a level of its own: what is refused at one would keep others at it from being tried."""
+    parking = Parking(a_parking_queue(12), runs=0, waits=20)
+    parking.put(a_job("large", uid="large", demand={GPU: 12}, queue_time=NOW - 1))
+    parking.start("large")
+    by_age = parking.waiting()
+    wanted = [*by_age[:8], *by_age[:10:-1], *by_age[8:11]]
+    parking.end("large")
+    writes = parking.turn(wanted[:2], beyond=wanted[2:], much=True)
+    assert uids(writes) == sorted(wanted[:12], reverse=True)
+    assert len({write.level for write in writes}) == 12
+    parking.now += BATCH_SECONDS
+    assert parking.turn(wanted[:2], beyond=wanted[2:], much=True) == [], (
+        "they hold their room while it is slow"
+    )
 
 
 def test_nobody_is_woken_at_a_level_at_which_another_stands() -> None:

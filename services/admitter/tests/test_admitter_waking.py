@@ -1,13 +1,16 @@
 """Waking while room is free: which jobs, and at which level."""
 
+import random
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_admitter.decide.frontend_order import LinePosition
 from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.waking import (
+    MUCH_AT_ONCE,
     ORDERED_SECONDS,
     WakeInputs,
     WakeStep,
@@ -63,6 +66,27 @@ def test_as_many_are_woken_as_have_room_beside_one_another_and_those_in_hand() -
     later = moment(AT + 0.01, woken={"a": AT + 0.005})
     assert woken(step_of(fitting, later, slots=3)) == ["b", "c"]
     assert step_of(fitting, later, slots=1) == WakeStep(until=AT + 0.005 + TRIED_SECONDS)
+
+
+def by_uid(one: Ranked) -> LinePosition:
+    return 0, (0, one.job.uid)
+
+
+def test_where_much_is_free_those_are_woken_that_the_batch_would_come_to_last() -> None:
+    """The frontend starts the first of its own line by itself."""
+    names = [f"{number:03}" for number in range(2 * MUCH_AT_ONCE)]
+    random.Random(1).shuffle(names)
+    room = set(names[: MUCH_AT_ONCE + 9])
+    step = next_step(ranked(*names), moment(), lambda job: job.uid in room, by_uid)
+    assert woken(step) == sorted(room)[: -MUCH_AT_ONCE - 1 : -1]
+
+
+def test_where_much_is_free_and_all_that_is_known_has_room_the_order_behind_it_is_waited_for() -> None:
+    def step(now: float) -> WakeStep:
+        return next_step(ranked("b", "a"), moment(now), lambda _: True, by_uid)
+
+    assert step(AT) == WakeStep(until=AT + ORDERED_SECONDS)
+    assert woken(step(AT + ORDERED_SECONDS)) == ["b", "a"]
 
 
 def test_nobody_goes_before_one_who_has_room_if_another_in_hand_is_refused() -> None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from fairlead_contracts.base.instants import HOUR
-from fairlead_contracts.messages.state import JobState, State, subject_of
+from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ORDER_RULES
@@ -42,6 +42,38 @@ def test_a_decision_holds_the_heads_of_each_queue_and_says_how_many_wait_behind(
     assert [heads.waiting for heads in content.queue_heads] == [5, 1]
     assert content.basis.policy == 7
     assert [standing.tenant for standing in content.standings] == ["team-a"]
+
+
+@pytest.mark.parametrize("strategy", ["BestEffortFIFO", "StrictFIFO"])
+def test_heads_go_deeper_once_a_job_ended_that_held_more_than_they_ask_for(strategy: str) -> None:
+    """Until that is taken. A queue that parks nobody starts them by the order that stands, and small ends are as they were."""
+    queue = a_queue(frontend="kueue", strategy=strategy)
+    large = a_job("large", gpu=9, phase=Phase.RUNNING)
+    small = [a_job(f"s{number}", phase=Phase.RUNNING) for number in range(7)]
+    waiting = [a_job(f"m{number:02}", submitted=NOW + number) for number in range(30)]
+    cache = ClusterCache()
+    all_steps(cache.adopting(a_document(shards=2, window=3), 7))
+    facts: list[State] = [a_pool(), queue, large, *small, *waiting]
+    all_steps(cache.learning({subject_of(state): state for state in facts}))
+    pool = cache.pools["c1/gpu"]
+    [shard] = [one for one in range(2) if pool.tenants_of(one)]
+
+    def heads(*jobs: JobState) -> int:
+        all_steps(cache.learning({subject_of(job): job for job in jobs}))
+        assert shard in pool.dirty
+        pool.mark_clean(shard)
+        return max(map(len, names(decide(pool, shard, NOW)).values()))
+
+    def as_is(job: JobState, phase: Phase) -> JobState:
+        return msgspec.structs.replace(job, phase=phase, rev=job.rev + 1)
+
+    parks = strategy == "BestEffortFIFO"
+    assert heads(waiting[0]) == 3
+    assert heads(*(as_is(job, Phase.ENDED) for job in small[:3])) == 3
+    assert heads(as_is(large, Phase.ENDED)) == (12 if parks else 3)
+    assert heads(*(as_is(job, Phase.RUNNING) for job in waiting[:8])) == (6 if parks else 3)
+    assert heads(as_is(waiting[8], Phase.RUNNING)) == 3
+    assert heads(as_is(small[3], Phase.ENDED)) == 3
 
 
 def test_jobs_that_are_larger_than_the_pool_fill_heads_of_their_own_as_long_as_they_are() -> None:

@@ -28,6 +28,8 @@ class PoolShape(msgspec.Struct, frozen=True, kw_only=True):
     """Room of each of these stated pools by itself."""
     clusters: frozenset[str]
     """The clusters whose state it is decided from."""
+    parks: bool = False
+    """Whether a queue of it puts aside what does not fit: then much that comes free at once is filled by its own order."""
 
 
 def is_beyond(demand: Mapping[str, int], quota: Mapping[str, int]) -> bool:
@@ -62,9 +64,12 @@ def pool_shapes(
     """
     parts: dict[str, list[PoolState]] = {}
     stating: dict[str, set[str]] = {}
+    parking = set[str]()
     for name, one in _by_pool(clusters, rulebook):
         parts.setdefault(name, []).extend([one] if isinstance(one, PoolState) else ())
         stating.setdefault(name, set()).add(one.cluster)
+        if isinstance(one, QueueState) and one.parks:
+            parking.add(name)
     return {
         name: PoolShape(
             capacity=_joined(found, cards.get(name), shared=rulebook.shares_hardware(name)),
@@ -72,6 +77,7 @@ def pool_shapes(
             rooms={(part.cluster, part.name): _room(part, cards.get(name)) for part in found},
             # A member that no cluster states yet counts too: the pool is whole only with it.
             clusters=frozenset(stating[name] | {cluster for cluster, _ in rulebook.members_of(name)}),
+            parks=name in parking,
         )
         for name, found in sorted(parts.items())
     }

@@ -4,6 +4,7 @@ A view of a pool goes in: what is known of it, and what is remembered. A plan co
 remembered. Nothing that the view shows is changed: deciding twice gives the same plan twice.
 """
 
+import sys
 from collections.abc import Callable
 
 import msgspec
@@ -234,15 +235,19 @@ class _Following:
             reserved=reserved,
         )
         if waking:
+            much = view.merged(heads, rulebook).much
             plan, trail = Restraint(facts, self._known.expectations, view.now).restrain(
                 trail,
                 queues,
                 plan,
                 window,
-                known_order=lambda: self._take_window(heads, rulebook, WindowSize.whole(most)),
+                known_order=lambda: self._take_window(
+                    heads, rulebook, WindowSize.whole(sys.maxsize if much else most)
+                ),
                 class_bands=class_bands,
                 decided=lambda job: decided[rulebook.shard_of(rulebook.tenant_of(job))],
                 always=rulebook.document.wake == "always",
+                much=much,
                 labels=view.labels,
             )
         elif budgeted:

@@ -47,18 +47,27 @@ class MergedOrder:
         self.heads = heads
         self._rules = rules
         self._now = now
+        self._size = size
         self._parts = heads.parts()
         submitted = (position.submitted for _, positions in self._parts for position in positions)
         self._oldest = None if rules.cap is None else min(submitted, default=None)
-        longest = max((len(positions) for _, positions in self._parts), default=1)
+        deepest = max((len(positions) for _, positions in self._parts), default=1)
+        self.much = deepest > size
+        """Whether heads go beyond the policy's `window`, as much came free at once."""
         # Past the aging cap positions move against each other by time alone: a part's own order is of its own instant.
-        self._depth = longest if self.moves_at(now) else 2 * size // max(1, len(self._parts)) + 8
+        self._depth = deepest if self.moves_at(now) else 2 * size // max(1, len(self._parts)) + 8
         self.beginning = self._merge()
 
     def deepen(self) -> MergedHeads:
         """The beginning, worked out further than before."""
         self._depth *= _DEEPER
         self.beginning = self._merge()
+        return self.beginning
+
+    def known(self) -> MergedHeads:
+        """The beginning to go by without a window: all of it where much is free."""
+        while self.much and not self.beginning.whole:
+            self.deepen()
         return self.beginning
 
     def moves_at(self, now: Micros) -> bool:
@@ -70,14 +79,23 @@ class MergedOrder:
         merged = merge_positions(
             [positions[: self._depth] for _, positions in self._parts], self._rules, self._now
         )
-        cut = {positions[self._depth - 1].uid for _, positions in self._parts if len(positions) > self._depth}
+        cut = {part[: self._depth][-1].uid for origin, part in self._parts if self._goes_on(origin, part)}
         if cut:
             end = next(number for number, position in enumerate(merged) if position.uid in cut)
             merged = merged[: end + 1]
         origins = {
             position.uid: origin for origin, positions in self._parts for position in positions[: self._depth]
         }
-        return MergedHeads(merged, origins, not cut)
+        return MergedHeads(merged, origins, all(len(part) <= self._depth for _, part in self._parts))
+
+    def _goes_on(self, origin: DecisionOrigin, part: list[Position]) -> bool:
+        """Whether others of a part may stand before what is merged behind its last one here.
+
+        They are not worked out; or not even known, as parts are of different depths where much is free.
+        """
+        heads = origin.heads
+        unknown = self.much and heads.waiting > len(part) >= self._size and not heads.flavorless
+        return unknown or len(part) > self._depth
 
 
 class Ranked(msgspec.Struct, frozen=True):

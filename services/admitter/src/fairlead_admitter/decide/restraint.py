@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from fairlead_admitter.decide.frontend_order import LinePosition
 from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.steering import GONE, LevelWrite, SteeringPlan, WriteCause
 from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.decide.waking import (
+    MUCH_TRIED_SECONDS,
     WakeInputs,
     in_hand_until,
     next_step,
@@ -56,6 +58,7 @@ class Restraint:
         class_bands: Sequence[ClassBand],
         decided: Callable[[JobState], int],
         always: bool,
+        much: bool,
         labels: int | None,
     ) -> tuple[SteeringPlan, PoolWakes]:
         """The part of a plan that may be written now: while room is free, whoever is written to takes it.
@@ -72,6 +75,7 @@ class Restraint:
             class_bands: the bands, with the levels that are kept for waking.
             decided: the state-stream sequence that the order of a job's tenant was made from.
             always: whether a level may be written only to wake.
+            much: whether more is free than the policy's `window` of jobs asks for.
             labels: number of levels that may go to jobs that have no room now; None for any number.
         """
         now, trail = self._now, trail.copy()
@@ -79,7 +83,13 @@ class Restraint:
         trail.forget_ordered(decided, now)
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
         room, inputs = self._room(queues), self._wake_inputs(trail)
-        step = next_step(self._candidates(queues, room, inputs, window, known_order), inputs, room.take)
+        if much and always:
+            inputs = msgspec.structs.replace(inputs, tried=max(inputs.tried, MUCH_TRIED_SECONDS))
+            fitting = self._fitting(queues, room, inputs, known_order())
+            step = next_step(fitting, inputs, room.take, self._line_position)
+        else:
+            fitting = self._candidates(queues, room, inputs, window, known_order)
+            step = next_step(fitting, inputs, room.take)
         trail.wait_until(step.until)
         levels = WindowLevels(self._facts, self._expectations, window, class_bands, trail.used)
         if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
@@ -113,6 +123,9 @@ class Restraint:
         if len(in_hand) == len(fitting) and inputs.now < inputs.batch_ends:
             return self._fitting(queues, room, inputs, known_order())
         return fitting
+
+    def _line_position(self, one: Ranked) -> LinePosition:
+        return -self._expectations.level_of(one.job), self._facts.tie(one.job)
 
     def _fitting(
         self, queues: Sequence[QueueState], room: FreeQuota, inputs: WakeInputs, window: Sequence[Ranked]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from fairlead_admitter.decide.frontend_order import LinePosition
 from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.state import JobState
@@ -26,6 +27,11 @@ ORDERED_SECONDS = 0.15
 SPARE = 256
 """Levels at the top of a wide band that only wake-ups use."""
 _SPARE_PART = 8
+MUCH_AT_ONCE = 64
+"""Jobs that are woken at a time where much is free: a second of a busy frontend's time, and no more if none of them fits."""
+MUCH_TRIED_SECONDS = 10.0
+"""Seconds for which a woken job holds its room where much is free: the frontend may be slow to start so many, and its batch
+starts whoever it has room for besides."""
 _LONG_AGO = float("-inf")
 _STEPS = 64
 """Steps that a gap between two levels is cut into, so that jobs woken later find room."""
@@ -81,7 +87,10 @@ def in_hand_until(uids: Iterable[str], inputs: WakeInputs) -> dict[str, float]:
 
 
 def next_step(
-    fitting: Sequence[Ranked], inputs: WakeInputs, takes_room: Callable[[JobState], bool]
+    fitting: Sequence[Ranked],
+    inputs: WakeInputs,
+    takes_room: Callable[[JobState], bool],
+    line: Callable[[Ranked], LinePosition] | None = None,
 ) -> WakeStep:
     """The jobs to wake now, if any, or how long to write nothing.
 
@@ -90,14 +99,23 @@ def next_step(
             order does not show.
         inputs: facts as they are known now.
         takes_room: whether a job has room beside those that took it before; if so, takes it.
+        line: where a job stands in the frontend's own line, if much is free: then those are woken that the batch would come
+            to last, as it starts the others by itself. None to wake the first of the order.
     """
     if not fitting:
         return WakeStep()
     in_hand = in_hand_until((one.job.uid for one in fitting), inputs)
-    ordered = inputs.freed + ORDERED_SECONDS
-    if not inputs.ordered and inputs.now < ordered:
-        return WakeStep(until=max([ordered, *in_hand.values()]))
-    if wake := _next_with_room(fitting, in_hand, inputs, takes_room):
+    found = _next_with_room(fitting, in_hand, inputs, takes_room)
+    most, ordered = max(1, inputs.able.tries_at_once), inputs.ordered
+    if line is not None:
+        found.sort(key=line, reverse=True)
+        most = max(most, MUCH_AT_ONCE)
+        # Who has no room ends the order; where nobody does, more of it is to come.
+        ordered &= len(in_hand) + len(found) < len(fitting)
+    orders_by = inputs.freed + ORDERED_SECONDS
+    if not ordered and inputs.now < orders_by:
+        return WakeStep(until=max([orders_by, *in_hand.values()]))
+    if wake := found[: max(0, most - len(in_hand))]:
         return WakeStep(wake=wake)
     if in_hand:
         return WakeStep(until=max(in_hand.values()))
@@ -110,7 +128,7 @@ def _next_with_room(
     inputs: WakeInputs,
     takes_room: Callable[[JobState], bool],
 ) -> list[Ranked]:
-    """The next jobs that have room beside those in hand. A job without room is not passed over, as one in hand may be refused."""
+    """The jobs that have room beside those in hand. A job without room is not passed over, as one in hand may be refused."""
     found: list[Ranked] = []
     for one in fitting:
         if one.job.uid in in_hand:
@@ -119,7 +137,7 @@ def _next_with_room(
         # Who was tried before something came free may have been refused before it did.
         if one.job.uid in in_hand or inputs.woken.get(one.job.uid, _LONG_AGO) >= inputs.freed:
             continue
-        if len(in_hand) + len(found) >= max(1, inputs.able.tries_at_once) or not takes_room(one.job):
+        if not takes_room(one.job):
             break
         found.append(one)
     return found

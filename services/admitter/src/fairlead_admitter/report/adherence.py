@@ -383,7 +383,7 @@ class AdherenceWatch:
             order.merged = self._merge(name, order.heads, rulebook)
         started = {job.uid for job in admitted}
         found: dict[str, JobState] = {}
-        for position in order.merged.beginning.positions:
+        for position in order.merged.known().positions:
             job = self._facts.job(position.uid)
             if job is None or job.queue not in queues:
                 continue

@@ -1,7 +1,8 @@
 """The content of one shard's decision: the heads of each queue, the tenants' standings, and what it was computed with.
 
-No I/O. The same state, policy and instant give the same content, byte for byte, whichever replica works it out. Deciding
-lets the shard's past use decay up to that instant, and changes nothing else.
+No I/O. The same state, policy and instant give the same content, byte for byte, whichever replica works it out; only how far
+heads go beyond the window follows from what the replica saw come free. Deciding lets the shard's past use decay up to that
+instant, notes what the heads ask for, and changes nothing else.
 """
 
 import msgspec
@@ -19,6 +20,9 @@ from fairlead_scorer.state.pool import ScoredPool
 
 PAYLOAD_LIMIT = 900_000
 """Bytes of a decision: below the server's default limit of 1 MiB, with room for headers."""
+
+MOST_POSITIONS = 256
+"""Positions of a queue up to which a decision goes where much is free."""
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
@@ -41,12 +45,16 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
 def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
     """The shard's content at an instant.
 
-    Heads that would break the payload limit are halved until they fit: readers see by `waiting` that more jobs wait.
+    Where much came free at once it goes deeper, so that the order of all that have room is known. Heads that would break the payload limit are halved until they fit: readers see by `waiting` that more jobs wait.
     A shard of so many tenants that even their standings do not fit gives the heads, and if need be the heads alone.
     """
     pool.decay_past(shard, now)
     window = pool.window
     content = _content(pool, shard, now, window)
+    pool.note_heads(shard, content.startable_heads)
+    while window < MOST_POSITIONS and pool.has_more_room(shard, content.startable_heads):
+        window *= 2
+        content = _content(pool, shard, now, window)
     if _size(content, limit) <= limit:
         return content
     while _size(content, limit) > limit and window > 1:

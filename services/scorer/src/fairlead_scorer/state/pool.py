@@ -4,13 +4,22 @@ Pure: facts in, order out. A pool holds all its tenants, whoever owns their shar
 nobody asks for is not sorted, and a shard that changes hands needs no state to be moved.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Basis, KeptPast, Position, StatedPastUse, TenantShare
+from fairlead_contracts.messages.decisions import (
+    Basis,
+    KeptPast,
+    Position,
+    QueueHeads,
+    StatedPastUse,
+    TenantShare,
+)
 from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -53,6 +62,12 @@ class ScoredPool:
         self._facts = PoolFacts(self.rules)
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[JobQueue, int]] = [{} for _ in range(rulebook.document.shards)]
+        self._used = Counter[str]()
+        """Amounts that running jobs hold, by resource."""
+        self._asked: dict[int, Mapping[str, int] | None] = {}
+        """Amounts that a shard's heads ask for; None where no others wait behind them, or no queue parks jobs."""
+        self._deep: set[int] = set()
+        """Shards of which more came free at once than their heads asked for, until that is taken."""
         self._usage = _Usage(self.rules, shape) if self.rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
         """Past use; None where only running jobs count."""
@@ -176,6 +191,11 @@ class ScoredPool:
         _add(self._tenants[shard], job.tenant, step)
         if isinstance(job, WaitingJob):
             _add(self._queued[shard], job.queue, step)
+            return
+        for resource, amount in job.demand.items():
+            self._used[resource] += step * amount
+        if step < 0:
+            self._free(job.demand)
 
     def tenants_of(self, shard: int) -> list[str]:
         """The shard's tenants that wait or run, or did of late, by name."""
@@ -194,6 +214,29 @@ class ScoredPool:
     def queue_heads(self, tenants: Iterable[str], now: Micros, window: int) -> dict[JobQueue, list[Position]]:
         """The first `window` positions of these tenants in each queue."""
         return self.order_at(now).queue_heads(window, tenants)
+
+    def note_heads(self, shard: int, startable: Iterable[QueueHeads]) -> None:
+        """Notes what a shard's heads ask for, so that it is known when more than that comes free at once."""
+        asked = _asked_before_others(startable) if self.shape.parks else None
+        self._asked[shard] = asked
+        if asked is None or not self._is_free(asked):
+            self._deep.discard(shard)
+
+    def has_more_room(self, shard: int, startable: Iterable[QueueHeads]) -> bool:
+        """Whether what came free at once is not taken yet, and these heads of the shard leave some of it to others behind them."""
+        asked = _asked_before_others(startable) if shard in self._deep else None
+        return asked is not None and self._is_free(asked)
+
+    def _is_free(self, amounts: Mapping[str, int]) -> bool:
+        """Whether more than so much is free in the pool."""
+        capacity = self.shape.capacity
+        return _is_less(amounts, {name: capacity.get(name, 0) - self._used[name] for name in amounts})
+
+    def _free(self, amounts: Mapping[str, int]) -> None:
+        """Has those shards decided anew whose heads ask for less than came free at once."""
+        short = {one for one, asked in self._asked.items() if asked is not None and _is_less(asked, amounts)}
+        self._deep |= short
+        self.dirty |= short
 
     def order_at(self, now: Micros) -> Order:
         """The order of what is counted now; a value, which later changes leave as it is."""
@@ -245,6 +288,22 @@ class _Usage:
             self.saturation.wait(part, job.demand, step)
         else:
             self.saturation.run(part, job.demand, job.flavors, step)
+
+
+def _asked_before_others(startable: Iterable[QueueHeads]) -> Mapping[str, int] | None:
+    """The amounts that heads ask for together; None where nobody waits behind them."""
+    parts = list(startable)
+    if not any(len(heads.positions) < heads.waiting for heads in parts):
+        return None
+    asked: dict[str, int] = {}
+    for position in chain.from_iterable(heads.positions for heads in parts):
+        for resource, amount in position.demand.items():
+            asked[resource] = asked.get(resource, 0) + amount
+    return asked
+
+
+def _is_less(amounts: Mapping[str, int], than: Mapping[str, int]) -> bool:
+    return all(amount < than.get(name, 0) for name, amount in amounts.items())
 
 
 def _add[K](counts: dict[K, int], key: K, step: int) -> None:
