@@ -136,7 +136,7 @@ async def _refused(bus: Bus, heard: TenantAnswers) -> None:
     assert fields == {
         "no-command": "body",
         "no-such-queue": "queue",
-        "too-much": "demand.nvidia.com/gpu",
+        "too-much": "body",  # Slurm judges that: the pool's capacity is of the nodes that are up
         "elsewhere": "frontend",
         "odd-class": "class",
     }

@@ -15,8 +15,9 @@ from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import SECOND, to_datetime
+from fairlead_contracts.frontend.shipped import SLURM
 from fairlead_contracts.messages.events import Event
-from fairlead_contracts.messages.state import Outcome, Phase, subject_of
+from fairlead_contracts.messages.state import Outcome, Phase, encode_state, subject_of
 from fairlead_contracts.messages.submissions import (
     DEAD_LETTER,
     MAX_PAYLOAD,
@@ -167,6 +168,19 @@ async def test_a_refusal_of_a_queue_names_queues_that_are_taken_and_not_the_tena
         await submit(bus, a_body(id="x", queue="main"))
         await heard(answers, 2)
         assert isinstance(answers[1], Accepted)
+    assert set(cluster.jobs) == {"team-a/x"}
+
+
+async def test_nodes_that_are_down_refuse_nothing_where_the_frontend_judges_what_there_could_be(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    """A slurmctld that has just begun, or all of whose nodes are drained, states a pool of nothing, and takes jobs."""
+    for state in (a_pool(rev=99, capacity={}), a_queue(rev=99, capabilities=SLURM)):
+        await bus.publish(subject_of(state), encode_state(state))
+    async with run_admitter():
+        await submit(bus, a_body(id="x"))
+        [answer] = await heard(answers, 1)
+    assert isinstance(answer, Accepted)
     assert set(cluster.jobs) == {"team-a/x"}
 
 

@@ -40,6 +40,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether levels are written only where somebody gave leave."""
     open_queues: bool = True
     """Whether a submission may name any queue, where its tenant has no entry of its own to one."""
+    judges_demand: bool = False
+    """Whether the frontend itself refuses a submission for more than its nodes could ever have. Its pools' capacities then say what
+    its nodes have now, and refuse nothing."""
     preempted: str = ""
     """The frontend's word, in an eviction, for room that was made for another job; empty where it has
     none."""

@@ -49,7 +49,11 @@ KUEUE = Capabilities(
 (`baseCompareFunc`, pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is
 the last thing compared (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
 SLURM = Capabilities(
-    ties=TieRule.JOB_NUMBER, batch=256, labelled_ahead=32, check_command="fairlead slurm check"
+    ties=TieRule.JOB_NUMBER,
+    judges_demand=True,
+    batch=256,
+    labelled_ahead=32,
+    check_command="fairlead slurm check",
 )
 """Slurm with priority weights of 0; with others its own factors sort what is equal. It orders by the submit
 time, a `time_t`, then by the job id and the number of the array's task (`sort_job_queue2`,

@@ -88,11 +88,12 @@ class SubmissionCheck:
         entry = entry_queue_for(entries, submission.queue)
         queue = entry.queue if entry is not None else self._open_queue(submission.queue)
         capacity = self._capacity(queue)
+        measured = capacity is not None and not (queue and self._facts.queues[queue].able.judges_demand)
         try:
             self._rulebook().check_submission(
                 submission,
                 # Without a queue there is no pool to measure by: tenant and class are judged all the same, first.
-                capacity=submission.demand if capacity is None else capacity,
+                capacity=capacity if measured and capacity is not None else submission.demand,
                 cluster=self._facts.cluster,
                 queue=queue,
                 local_queue=entry.name if entry is not None else None,
