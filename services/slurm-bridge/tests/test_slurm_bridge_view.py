@@ -297,10 +297,20 @@ def test_how_a_job_ended_is_known_once_slurmctld_has_forgotten_it(view: StatedVi
     read(view, [])
     found = view.ended.end_of(runs)
     assert found == RunEnd(at=NOON + 6 * SECOND, outcome=Outcome.FAILED, started=NOON)
-    later = [a_slurm_job("2", state="COMPLETED", started=NOON, ends=NOON + 2 * DAY)]
-    read(view, later)
-    read(view, [])
-    assert view.ended.end_of(runs) is None  # kept for a day
+
+
+def test_the_last_ends_are_kept_however_far_apart_they_are(
+    view: StatedView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bridge was away over a weekend: what ended at its beginning was not seen either."""
+    monkeypatch.setattr("fairlead_slurm_bridge.statements.ended_jobs._MOST", 3)
+    runs = read(view, [a_slurm_job(name, state="RUNNING", started=NOON) for name in "1234"])
+    ends = [
+        JobEnd(array=number, task=None, state="COMPLETED", started=NOON, ended=NOON + number * DAY)
+        for number in range(1, 5)
+    ]
+    view.take_ends(ends)
+    assert [view.ended.end_of(runs[name]) is not None for name in "1234"] == [False, True, True, True]
 
 
 def test_what_was_forgotten_before_it_was_seen_to_end_is_asked_of_accounting(view: StatedView) -> None:

@@ -1,25 +1,26 @@
 """Memory of how jobs ended that are stated no more: NATS, or the bridge, may be away for longer than slurmctld keeps them. Pure."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 
 from fairlead_bus.facts.event_diff import NoMemory, RunEnd
-from fairlead_contracts.base.instants import DAY, Micros
 from fairlead_contracts.messages.state import JobState
+
+_MOST = 250_000
+"""Ends that are kept: some 70 MB."""
 
 
 class EndedJobs(NoMemory):
-    """The ends of a day's jobs, by uid."""
+    """The ends that were heard of last, by uid."""
 
     def __init__(self) -> None:
-        self._ends: dict[str, RunEnd] = {}
-        self._newest: Micros = 0
+        self._ends: OrderedDict[str, RunEnd] = OrderedDict()
 
     def keep(self, ends: Mapping[str, RunEnd]) -> None:
-        """Keep these ends, and no more those that are a day older than the newest."""
+        """Keep these ends, in place of the oldest."""
         self._ends |= ends
-        self._newest = max([self._newest, *(end.at for end in ends.values())])
-        while self._ends and self._ends[first := next(iter(self._ends))].at <= self._newest - DAY:
-            del self._ends[first]
+        while len(self._ends) > _MOST:
+            self._ends.popitem(last=False)
 
     def end_of(self, job: JobState) -> RunEnd | None:
         """See `JobMemory`."""
