@@ -134,8 +134,8 @@ class StatedView:
         return self._settle(self._around(context), of_jobs=False)
 
     def lost(self, jobs: Sequence[SlurmJob]) -> list[str]:
-        """The jobs that this reading lacks though nobody saw them end; at the first reading, of those that were kept."""
-        there = {name for job in jobs for name in (job.id, str(job.array), *(part.id for part in job.parts))}
+        """The jobs that this reading lacks though nobody saw them end; at the first reading, of those that were kept, and all arrays."""
+        there = {name for job in jobs for name in (job.id, *(part.id for part in job.parts))}
         seen = (job for job, (_, state) in self._jobs.items() if state.phase is not Phase.ENDED)
         return [job for job in (seen if self._jobs else self.first_seen.known) if job not in there]
 
