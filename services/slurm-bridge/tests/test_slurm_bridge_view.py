@@ -183,6 +183,7 @@ def test_a_job_that_shares_no_node_counts_as_the_nodes_it_will_take() -> None:
     nodes = [large, small, plain, off, elsewhere]
     view.take_context(msgspec.structs.replace(context(), nodes=nodes))
     alone = a_slurm_job("1", whole_nodes=True, nodes=3)
+    alone = msgspec.structs.replace(alone, resources=alone.resources | {"license/a": 1000})  # of no node
     cpus = msgspec.structs.replace(alone, id="2", array=2, resources={"cpu": 7000, "mem": 2**20})
     runs = msgspec.structs.replace(alone, id="3", array=3, state="RUNNING")
     shares = a_slurm_job("4", nodes=3)

@@ -25,7 +25,8 @@ class WholeNodes:
             return whole_job([self.taken_by(part) for part in job.parts])
         if not job.whole_nodes or job.state != _PENDING:
             return job
-        kind = (job.partitions, frozenset(job.resources) - set(_AS_ASKED))
+        # Whatever else is tracked may be of no node, as licences are.
+        kind = (job.partitions, frozenset(name for name in job.resources if name.startswith("gres/")))
         if kind not in self._least:
             self._least[kind] = self._of(*kind)
         taken = {
