@@ -68,7 +68,9 @@ def refuse_other_bytes(words: Sequence[str], environ: Mapping[str, str]) -> None
     for place, text in given.items():
         if any("\udc80" <= letter <= "\udcff" for letter in text) and not os.path.lexists(text):
             found = os.fsencode(text).decode(errors="backslashreplace")
-            raise InputError(f"{place}: must be text in UTF-8 (found '{found}')")
+            # It may hold a password: then it is told by its place alone.
+            shown = "" if place in environ or "@" in found else f" (found '{found}')"
+            raise InputError(f"{place}: must be text in UTF-8{shown}")
 
 
 class OvertakenError(InputError):
