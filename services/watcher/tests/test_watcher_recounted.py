@@ -118,3 +118,17 @@ def test_what_a_limit_range_gives_pods_is_of_its_namespace_alone(given: str, sta
     assert watched.job("next").demand == stated
     watched.view.workload(Key("team-a", "first"), None)
     assert watched.job("next").demand == {"cpu": 1000}, "nobody says it any more"
+
+
+def test_of_pods_of_which_kueue_leaves_all_out_the_next_asks_for_nothing_either() -> None:
+    watched = RecountedQueues()
+    told = {"resourceRequests": [{"name": "main", "resources": {}}]}
+    for tenant, name, status in (("team-b", "next", {}), ("team-a", "first", told), ("team-b", "later", {})):
+        item = things.workload(name, tenant, "main", {"example.com/odd": 1})
+        item["metadata"] |= {"uid": name, "creationTimestamp": AT}
+        item["status"] = status
+        watched.view.workload(Key(tenant, name), workload_facts(msgspec.convert(item, Workload)))
+        watched.view.settle(instant(AT))
+    for name in ("next", "later"):
+        job = watched.job(name)
+        assert (name, job.phase, job.demand, job.faults) == (name, Phase.WAITING, {}, ())

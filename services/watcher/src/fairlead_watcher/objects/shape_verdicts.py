@@ -38,6 +38,9 @@ class _ByShape[W, V]:
     The words on a shape are kept in a line: of 50,000 of one shape each new word had cost 24 ms to look at them all.
     """
 
+    _unsaid: object = None
+    """The word on a shape of which nothing was said."""
+
     def __init__(self) -> None:
         self._words: dict[Key, tuple[WorkloadShape, W]] = {}
         self._lines: dict[WorkloadShape, list[tuple[tuple[int, ...], Key]]] = {}
@@ -61,12 +64,12 @@ class _ByShape[W, V]:
         return [shape for shape in touched if self._renew(shape)]
 
     def _renew(self, shape: WorkloadShape) -> bool:
-        line, before = self._lines[shape], self._found.pop(shape, None)
+        line, before = self._lines[shape], self._found.pop(shape, self._unsaid)
         if line:
             self._found[shape] = self._follows(self._words[line[-1][1]][1])
         else:
             del self._lines[shape]
-        return (self._found.get(shape) or None) != (before or None)
+        return self._found.get(shape, self._unsaid) != before
 
     def _rank(self, word: W) -> tuple[int, ...]:  # noqa: ARG002 # all of a shape count alike, unless it says more
         return ()
@@ -77,6 +80,8 @@ class _ByShape[W, V]:
 
 class ShapeVerdicts(_ByShape[FlavorVerdict, RefusedFlavors]):
     """The verdicts on the Workloads that wait, and the newest of each shape."""
+
+    _unsaid = ()
 
     def __init__(self) -> None:
         super().__init__()

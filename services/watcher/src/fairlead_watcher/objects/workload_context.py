@@ -173,8 +173,10 @@ class WorkloadContext:
     def counted(self, shape: WorkloadShape, namespace: str) -> Mapping[str, int] | None:
         """The demand that Kueue counts of a namespace's Workloads of a shape, where that is of other resources than they ask for."""
         self._looked_up.add(Dependency("shape", "", shape))
-        counts = self._known.counts
-        return counts.of(shape) or counts.of(shape._replace(namespace=namespace))
+        everywhere = self._known.counts.of(shape)
+        if everywhere is not None:
+            return everywhere
+        return self._known.counts.of(shape._replace(namespace=namespace))
 
     def reads_boosts(self) -> bool:
         """Whether Kueue reads boosts at all."""
