@@ -64,7 +64,7 @@ _REASONS = {
     CancelVerdict.ENDED: "names a job that has ended",
     CancelVerdict.FOREIGN: "names a job that was not submitted on NATS under this id: cancel it where it was made",
     CancelVerdict.LATER: "names a job that was submitted again after this cancellation",
-    CancelVerdict.UNKNOWN: "is not known: this tenant submitted no such job to this cluster, and what was made in the cluster is cancelled there",
+    CancelVerdict.UNKNOWN: "is not known: this tenant submitted no such job to this cluster; what was made in the cluster has to be cancelled there",
 }
 
 
