@@ -90,13 +90,13 @@ class Away(Slurmctld):
 
 @contextlib.asynccontextmanager
 async def reading(
-    slurmctld: Slurmctld, store: SubmissionStore, poll_seconds: float = AN_HOUR
+    slurmctld: Slurmctld, store: SubmissionStore, poll_seconds: float = AN_HOUR, *, heard: bool = True
 ) -> AsyncIterator[Bridge]:
     """A bridge once it has read for the first time; its next poll does not come unless told."""
     fake: Any = slurmctld
     view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
     instruments = BridgeInstruments(Metrics("slurm-bridge"))
-    bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=poll_seconds)
+    bridge = Bridge(fake, Observer(fake), view, store, instruments, lambda: heard, poll_seconds=poll_seconds)
     async with beside(bridge.run(lambda _: None)), asyncio.timeout(30):
         await slurmctld.read.wait()
         yield bridge
@@ -114,6 +114,17 @@ async def test_it_reads_on_where_accounting_does_not_say_how_jobs_ended(store: S
     async with reading(slurmctld, store):
         await slurmctld.quiet.wait()
     assert slurmctld.asked == ["2", "3"]
+
+
+@pytest.mark.parametrize("heard", [True, False])
+async def test_a_job_that_is_gone_is_kept_where_nobody_can_hear_of_its_end(
+    store: SubmissionStore, *, heard: bool
+) -> None:
+    """The next bridge asks accounting of it."""
+    slurmctld = Slurmctld(busy=2)
+    async with reading(slurmctld, store, heard=heard):
+        await slurmctld.quiet.wait()
+    assert store.first_seen().keys() == ({"3"} if heard else {"2", "3"})
 
 
 async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: SubmissionStore) -> None:

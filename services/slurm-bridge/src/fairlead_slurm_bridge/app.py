@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -57,7 +57,7 @@ async def _serve(
     settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: SubmissionStore, gated: Gate | None
 ) -> None:
     instruments = BridgeInstruments(lifecycle.metrics)
-    bridge, observer, checks = _bridge(settings, store, instruments)
+    bridge, observer, checks = _bridge(settings, store, instruments, lambda: bus.connected)
     traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
     def told(event: Event) -> None:
@@ -106,7 +106,10 @@ async def _serve(
 
 
 def _bridge(
-    settings: SlurmBridgeSettings, store: SubmissionStore, instruments: BridgeInstruments
+    settings: SlurmBridgeSettings,
+    store: SubmissionStore,
+    instruments: BridgeInstruments,
+    heard: Callable[[], bool],
 ) -> tuple[Bridge, Observer, BatchChecks]:
     token = _token(settings, instruments)
     conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
@@ -123,7 +126,7 @@ def _bridge(
     checks = _checks(settings, commands)
     creator = _creator(settings, controller, view, store, checks)
     polls = settings.poll_seconds
-    bridge = Bridge(controller, observer, view, store, instruments, poll_seconds=polls, creator=creator)
+    bridge = Bridge(controller, observer, view, store, instruments, heard, polls, creator)
     return bridge, observer, checks
 
 

@@ -53,6 +53,8 @@ class Bridge:
     view: StatedView
     store: SubmissionStore
     instruments: BridgeInstruments
+    heard: Callable[[], bool]
+    """Whether NATS hears us: else who bridges next has to know which jobs' ends are still to be told."""
     poll_seconds: float
     """Most seconds between two readings."""
     creator: Creator | None = None
@@ -98,7 +100,7 @@ class Bridge:
             stated = {} if context is None else self.view.take_context(context)
             await self._look_up(self.view.lost(reading.jobs))
             changed, remembered = self.view.read(reading.jobs)
-            self.store.remember(remembered.seen, remembered.forgotten)
+            self.store.remember(remembered.seen, remembered.forgotten if self.heard() else ())
             tell(stated | changed)
             self.instruments.passed(self.view.phases, len(stated) + len(changed), reading.unreadable)
         soon = max(_SOON_SECONDS, took * _REST) if changed else self.poll_seconds
