@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_contracts.base.instants import HOUR
+from fairlead_contracts.base.instants import HOUR, SECOND, Micros
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
@@ -74,6 +74,26 @@ def test_heads_go_deeper_once_a_job_ended_that_held_more_than_they_ask_for(strat
     assert heads(*(as_is(job, Phase.RUNNING) for job in waiting[:8])) == (6 if parks else 3)
     assert heads(as_is(waiting[8], Phase.RUNNING)) == 3
     assert heads(as_is(small[3], Phase.ENDED)) == 3
+
+
+def test_heads_are_as_deep_as_ever_once_what_came_free_cannot_be_taken() -> None:
+    """What is free in another queue of the pool is no use to those who wait: it would keep them deep for ever."""
+    queue = a_queue(frontend="kueue", strategy="BestEffortFIFO")
+    large = a_job("large", gpu=9, phase=Phase.RUNNING)
+    waiting = [a_job(f"m{number:02}", submitted=NOW + number) for number in range(30)]
+    cache = ClusterCache()
+    all_steps(cache.adopting(a_document(shards=1, window=3), 7))
+    facts: list[State] = [a_pool(), queue, large, *waiting]
+    all_steps(cache.learning({subject_of(state): state for state in facts}))
+    pool = cache.pools["c1/gpu"]
+
+    def heads(now: Micros) -> int:
+        return max(map(len, names(decide(pool, 0, now)).values()))
+
+    assert heads(NOW) == 3
+    ended = msgspec.structs.replace(large, phase=Phase.ENDED, rev=large.rev + 1)
+    all_steps(cache.learning({subject_of(ended): ended}))
+    assert [heads(NOW + at * SECOND) for at in (30, 90, 91, 120)] == [24, 24, 3, 3]
 
 
 def test_jobs_that_are_larger_than_the_pool_fill_heads_of_their_own_as_long_as_they_are() -> None:

@@ -45,13 +45,14 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
 def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
     """The shard's content at an instant.
 
-    Where much came free at once it goes deeper, so that the order of all that have room is known. Heads that would break the payload limit are halved until they fit: readers see by `waiting` that more jobs wait.
+    Where much came free at once it goes deeper, so that the order of all that have room is known. Heads that would break the
+    payload limit are halved until they fit: readers see by `waiting` that more jobs wait.
     A shard of so many tenants that even their standings do not fit gives the heads, and if need be the heads alone.
     """
     pool.decay_past(shard, now)
     window = pool.window
     content = _content(pool, shard, now, window)
-    pool.note_heads(shard, content.startable_heads)
+    pool.note_heads(shard, content.startable_heads, now)
     while window < MOST_POSITIONS and pool.has_more_room(shard, content.startable_heads):
         window *= 2
         content = _content(pool, shard, now, window)

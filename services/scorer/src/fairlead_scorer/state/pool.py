@@ -11,7 +11,7 @@ from itertools import chain
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import MINUTE, Micros
 from fairlead_contracts.messages.decisions import (
     Basis,
     KeptPast,
@@ -30,6 +30,9 @@ from fairlead_policy.snapshot.pool_shapes import PoolShape
 from fairlead_policy.usage.past import RunKey
 from fairlead_policy.usage.saturation import PoolPart, Saturation
 from fairlead_scorer.state.past import PoolPast
+
+_TAKEN_WITHIN = MINUTE
+"""Time within which what came free at once is surely taken; what is left of it others cannot have, as in another queue."""
 
 
 class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -66,8 +69,8 @@ class ScoredPool:
         """Amounts that running jobs hold, by resource."""
         self._asked: dict[int, Mapping[str, int] | None] = {}
         """Amounts that a shard's heads ask for; None where no others wait behind them, or no queue parks jobs."""
-        self._deep: set[int] = set()
-        """Shards of which more came free at once than their heads asked for, until that is taken."""
+        self._deep: dict[int, Micros | None] = {}
+        """Shards of which more came free at once than their heads asked for, until that is taken, and since when that is known."""
         self._usage = _Usage(self.rules, shape) if self.rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
         """Past use; None where only running jobs count."""
@@ -215,12 +218,13 @@ class ScoredPool:
         """The first `window` positions of these tenants in each queue."""
         return self.order_at(now).queue_heads(window, tenants)
 
-    def note_heads(self, shard: int, startable: Iterable[QueueHeads]) -> None:
+    def note_heads(self, shard: int, startable: Iterable[QueueHeads], now: Micros) -> None:
         """Notes what a shard's heads ask for, so that it is known when more than that comes free at once."""
-        asked = _asked_before_others(startable) if self.shape.parks else None
-        self._asked[shard] = asked
-        if asked is None or not self._is_free(asked):
-            self._deep.discard(shard)
+        asked = self._asked[shard] = _asked_before_others(startable) if self.shape.parks else None
+        if shard in self._deep:
+            since = self._deep[shard] = self._deep[shard] or now
+            if asked is None or not self._is_free(asked) or now - since > _TAKEN_WITHIN:
+                del self._deep[shard]
 
     def has_more_room(self, shard: int, startable: Iterable[QueueHeads]) -> bool:
         """Whether what came free at once is not taken yet, and these heads of the shard leave some of it to others behind them."""
@@ -235,7 +239,7 @@ class ScoredPool:
     def _free(self, amounts: Mapping[str, int]) -> None:
         """Has those shards decided anew whose heads ask for less than came free at once."""
         short = {one for one, asked in self._asked.items() if asked is not None and _is_less(asked, amounts)}
-        self._deep |= short
+        self._deep |= dict.fromkeys(short)
         self.dirty |= short
 
     def order_at(self, now: Micros) -> Order:
