@@ -90,3 +90,24 @@ def test_a_gang_that_runs_is_called_by_what_people_made_and_counted_whole() -> N
     )
     [told] = (one for check in checks_in(gangs) for one in check.run(survey) if one.name == "gang-spread")
     assert (told.subject, told.what) == ("JobSet/team-a/train", "its 2 pods run in zone-a (1), zone-b (1)")
+
+
+@pytest.mark.parametrize(
+    ("zones", "severity"), [(("zone-a", "zone-b"), "info"), (("zone-a", "zone-a"), "ok")]
+)
+def test_pods_that_do_not_say_of_which_workload_they_are_are_not_called_fine(
+    zones: tuple[str, str], severity: str
+) -> None:
+    """As where Kueue's gate TopologyAwareScheduling is off."""
+    pods = [{"metadata": {"name": f"p{number}", "namespace": "team-a"}, "spec": {}} for number in range(2)]
+    survey = Survey(
+        cluster="lab",
+        policy=PolicyDocument(),
+        nodes=msgspec.convert(
+            [*gpu_nodes("a", 1, zones[0]).nodes(), *gpu_nodes("b", 1, zones[1]).nodes()], list[Node]
+        ),
+        gang_pods=msgspec.convert(pods, list[Pod]),
+    )
+    [told] = [one for check in checks_in(gangs) for one in check.run(survey) if "gang-spread" in check.names]
+    assert told.severity == severity
+    assert told.what.startswith("2 running pods of Kueue's without") is (severity == "info")

@@ -235,6 +235,15 @@ def _running(survey: Survey) -> Iterator[Finding]:
     zones = {node.metadata.name: (node.metadata.labels or {}).get(ZONE) for node in survey.nodes}
     owners = {(one.metadata.namespace, one.metadata.name): owner_of(one.metadata) for one in survey.workloads}
     gangs: dict[tuple[str, str], Counter[str]] = {}
+    unsaid = [pod for pod in survey.gang_pods if not pod.metadata.annotation(_WORKLOAD)]
+    if unsaid and len({*zones.values()} - {None}) > 1:
+        yield info(
+            f"Pod/{unsaid[0].metadata.namespace}/{unsaid[0].metadata.name}",
+            f"{counted(len(unsaid), 'running pod')} of Kueue's without the annotation {_WORKLOAD}",
+            why="nothing says which gangs they are of, so whether those are in one zone is not known",
+            mend="Kueue writes it where its gate TopologyAwareScheduling is on, as it is by itself:\n"
+            "featureGates: {TopologyAwareScheduling: true}   # ConfigMap kueue-system/kueue-manager-config, then restart Kueue",
+        )
     for pod in survey.gang_pods:
         # What makes its pods need not be what people made: of a JobSet it is one of its Jobs, of a RayJob its RayCluster.
         gang = (pod.metadata.namespace, pod.metadata.annotation(_WORKLOAD) or "")
