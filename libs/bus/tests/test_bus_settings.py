@@ -59,7 +59,8 @@ def test_publish_headers_leave_the_callers_alone_and_round_a_ttl_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["nats://me:secret@host:port", "garbage::", "nats://a:4222,b:99999", "http://a:4222"]
+    "url",
+    ["nats://me:secret@host:port", "garbage::", "nats://a:4222,b:99999", "http://a:4222", "nats://", " , "],
 )
 def test_what_is_no_address_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(MisconfiguredError, match="is not of the form nats://host:port") as refused:

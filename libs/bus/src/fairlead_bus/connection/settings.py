@@ -108,7 +108,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             MisconfiguredError: some URL is no address; the client would fail with an error of its own.
         """
-        found = [part.strip() for part in self.url.split(",") if part.strip()]
+        found = [part.strip() for part in self.url.split(",") if part.strip()] or [""]
         for number, server in enumerate(found, start=1):
             if not _is_address(server):
                 # It may hold a password: told by its place alone.
@@ -175,7 +175,7 @@ def _is_address(server: str) -> bool:
         _ = parts.port
     except ValueError:
         return False
-    return parts.scheme in _SCHEMES
+    return parts.scheme in _SCHEMES and bool(parts.hostname)
 
 
 def _shown(name: str, value: object) -> object:
