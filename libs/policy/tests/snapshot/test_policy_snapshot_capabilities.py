@@ -78,6 +78,7 @@ def test_equal_levels_are_ordered_as_the_queue_says() -> None:
             msgspec.structs.replace(SLURM, ties=TieRule.CHANCE),
             {
                 "ties": "chance",
+                "judges_demand": True,
                 "batch": 256,
                 "labelled_ahead": 32,
                 "check_command": "fairlead slurm check",
