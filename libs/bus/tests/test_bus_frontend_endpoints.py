@@ -34,6 +34,7 @@ from fairlead_testkit.timing.in_hand import beside
         (8, 10, [7, 8, 9], [8, 9]),
         # Kept from before a lead of our own that is lower: the stream that both count by was made anew.
         (900, 3, [2, 4], [2, 4]),
+        (8, 8, [7, 9], [7, 9]),
     ],
 )
 def test_only_the_newest_leader_is_obeyed(kept: int, own: int, asked: list[int], obeyed: list[int]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from fairlead_bus import Bucket, Bus, Follower
 from fairlead_bus.server.provision import provision
+from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.messages.control import Mode
@@ -324,6 +325,20 @@ async def test_a_leader_that_was_paused_past_its_lease_writes_nothing_when_it_go
             await turns(second)
             assert len(cluster.writes) == written
             assert sample(second, "drift_seen_total") == 0
+
+
+async def test_a_leader_whose_frontend_remembers_a_later_one_takes_the_lead_anew(
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
+) -> None:
+    """As where NATS was put back to a snapshot: the stream that epochs count by knows nothing of that leader."""
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter() as admitter:
+        await eventually(lambda: sample(admitter, "leading") == 1)
+        lease = await bus.last(bucket_stream(MEMBERS), kv_subject(MEMBERS, leader_key("admitter", CLUSTER)))
+        assert lease is not None
+        cluster.obeyed = lease.seq + 1
+        await scorer.decide(cluster, uids[::-1])
+        await follows(cluster, uids[::-1])
 
 
 async def test_what_failed_while_leading_is_no_trouble_of_a_standby(

@@ -76,7 +76,7 @@ class EpochFence:
         """
         if own != self._own:
             self._own = own
-            if self._highest > own:
+            if self._highest >= own:
                 self._highest = 0
         if epoch < self._highest:
             raise Rejected(FENCED, f"epoch {epoch} is over: a leader of epoch {self._highest} was obeyed")

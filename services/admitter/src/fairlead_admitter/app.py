@@ -60,7 +60,12 @@ async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
         watch = Watch(bus, settings.cluster, wake)
         lead = Lead()
         async with open_frontend(
-            settings, bus, watch, lifecycle.observer, epoch=lambda: lead.epoch
+            settings,
+            bus,
+            watch,
+            lifecycle.observer,
+            epoch=lambda: lead.epoch,
+            overtaken=lead.overtaken,
         ) as frontend:
             admitter = Admitter(
                 settings, lifecycle, bus, watch=watch, frontend=frontend, lead=lead, wake=wake
@@ -78,6 +83,11 @@ class Lead:
     def epoch(self) -> int | None:
         """The epoch of our lead; None while we do not lead or may not trust it."""
         return None if self.leadership is None else self.leadership.epoch
+
+    def overtaken(self, epoch: int) -> None:
+        """See `Leadership.overtaken`."""
+        if self.leadership is not None:
+            self.leadership.overtaken(epoch)
 
 
 class Admitter:

@@ -50,6 +50,7 @@ class Leadership:
             self.bus, stream=self._stream, filter=self._subject, codec=LEADER_LEASE, wake=self._seen
         )
         self._held: int | None = None
+        self._overtaken: int | None = None
         self._last = 0
         self._trusted_until = 0.0
         self._lapse: asyncio.TimerHandle | None = None
@@ -58,6 +59,14 @@ class Leadership:
     def epoch(self) -> int | None:
         """The epoch of our leadership while we lead and may trust it; None otherwise. Read it again before each write."""
         return self._held if time.monotonic() < self._trusted_until else None
+
+    def overtaken(self, epoch: int) -> None:
+        """Has the lead of this epoch given up, and taken anew if nobody else leads: somebody obeyed a later leader.
+
+        Where nobody leads since, the stream was put back, as from a backup: whoever remembers more than it listens to a later
+        epoch alone.
+        """
+        self._overtaken = epoch
 
     async def is_confirmed(self) -> bool:
         """Whether the key is ours by the server's word, not by our memory alone.
@@ -85,6 +94,9 @@ class Leadership:
             self._seen.clear()
             led = self.epoch
             pause = RENEW_SECONDS
+            if self._held is not None and self._held == self._overtaken:
+                self.bus.observer.note("leadership.overtaken", cluster=self.cluster, epoch=self._held)
+                await self._step_down()
             try:
                 await (self._acquire() if self._held is None else self._renew())
             except SwapRefusedError:

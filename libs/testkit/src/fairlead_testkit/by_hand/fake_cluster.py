@@ -12,7 +12,7 @@ from typing import Self
 
 import msgspec
 
-from fairlead_bus import Asked, Bus, Endpoint
+from fairlead_bus import Asked, Bus, Endpoint, Rejected
 from fairlead_bus.ownership.membership import Membership
 from fairlead_bus.ownership.owned_subject import OwnedSubject
 from fairlead_bus.ownership.roster import Roster
@@ -22,6 +22,7 @@ from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.frontend.verbs import (
     CREATE_JOBS,
     DELETE_JOBS,
+    FENCED,
     SET_LEVELS,
     CreateJob,
     CreateOutcome,
@@ -87,6 +88,8 @@ class FakeCluster:
         self.hold_replies.set()
         self.deaf_to: dict[str, asyncio.Event] = {}
         """Events by scope: the scope's creations hang until the event is set, and nobody else's do."""
+        self.obeyed = 0
+        """The highest epoch whose leader it obeyed: levels of earlier ones are refused."""
         self.shows_levels = True
         """Whether a written level is stated at once; otherwise `state` does it."""
         self._digests: dict[str, str] = {}
@@ -219,7 +222,12 @@ class FakeCluster:
         return DeleteReply(verdict=VerbOutcome.DONE)
 
     async def _set_levels(self, asked: Asked) -> bytes:
-        replies = [await self._set_level(order) for order in SET_LEVELS.decode(asked.payload).levels]
+        request = SET_LEVELS.decode(asked.payload)
+        if request.epoch < self.obeyed:
+            raise Rejected(
+                FENCED, f"epoch {request.epoch} is over: a leader of epoch {self.obeyed} was obeyed"
+            )
+        replies = [await self._set_level(order) for order in request.levels]
         await self.hold_replies.wait()
         return to_packed(LevelReplies(replies=replies))
 

@@ -67,6 +67,7 @@ async def open_frontend(
     observer: LibraryObserver,
     *,
     epoch: Callable[[], int | None],
+    overtaken: Callable[[int], None],
 ) -> AsyncIterator[Frontend]:
     """The frontend until the block ends. Nothing is sent to it yet.
 
@@ -76,6 +77,7 @@ async def open_frontend(
         watch: the watch, which tells what is seen.
         observer: counts calls to an API server.
         epoch: epoch of our leadership; None while we do not lead.
+        overtaken: told our epoch where the frontend has obeyed a later one.
 
     Raises:
         ConfigurationError: the way to the cluster is not known.
@@ -86,6 +88,7 @@ async def open_frontend(
                 bus,
                 settings.cluster,
                 epoch=epoch,
+                overtaken=overtaken,
                 unsteered=lambda job: unsteered_level(job, watch.facts.queues.get(job.queue)),
                 timeout_seconds=settings.frontend_timeout_seconds,
             )

@@ -19,7 +19,7 @@ from fairlead_admitter.intake.creation import Created, Creation, JobOrder, Remov
 from fairlead_admitter.observe.expectations import WriteConfirmation
 from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
-from fairlead_contracts.base.codec import Message, to_packed
+from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.frontend.verbs import (
     CREATE_REPLIES,
@@ -32,6 +32,7 @@ from fairlead_contracts.frontend.verbs import (
     CreateReply,
     DeleteJob,
     DeleteJobs,
+    FrontendRequest,
     LevelReply,
     SetLevel,
     SetLevels,
@@ -118,6 +119,8 @@ class BusFrontend:
     _: KW_ONLY
     epoch: Callable[[], int | None]
     """Epoch of our leadership; None while we do not lead."""
+    overtaken: Callable[[int], None]
+    """Told our epoch where the frontend has obeyed a later one."""
     unsteered: Callable[[JobState], int]
     """The level that a job has when nobody steers."""
     timeout_seconds: InitVar[float] = 2.0
@@ -172,7 +175,7 @@ class BusFrontend:
         asked = await self._ask_of_scope("create", CreateJobs(epoch=self._lead(), jobs=jobs))
         return CREATE_REPLIES.decode(asked).replies
 
-    async def _ask_of_scope(self, verb: FrontendVerb, message: Message) -> bytes:
+    async def _ask_of_scope(self, verb: FrontendVerb, message: FrontendRequest) -> bytes:
         try:
             return await self._ask(verb, message)
         except FrontendDownError as error:
@@ -196,14 +199,16 @@ class BusFrontend:
             case VerbOutcome.GONE | VerbOutcome.LATER:
                 return None
 
-    async def _ask(self, verb: FrontendVerb, message: Message) -> bytes:
+    async def _ask(self, verb: FrontendVerb, message: FrontendRequest) -> bytes:
         subject = subjects.frontend(self.cluster, verb)
         try:
             return await self.bus.request(subject, to_packed(message), timeout=self._timeout)
         except RetryableBusError as error:
             raise FrontendDownError(f"the frontend of {self.cluster} does not answer: {error}") from error
         except RemoteError as error:
-            if error.code >= _SERVER_FAULT or error.code == FENCED:  # another one leads: we hear of it soon
+            if error.code == FENCED:
+                self.overtaken(message.epoch)
+            if error.code >= _SERVER_FAULT or error.code == FENCED:
                 raise FrontendDownError(f"the frontend of {self.cluster} is in trouble: {error}") from error
             raise FrontendRefusedError(error.text) from error
 
