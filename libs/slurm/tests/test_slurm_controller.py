@@ -20,7 +20,7 @@ from fairlead_slurm.errors import (
     SlurmUnreachableError,
     UnreadableError,
 )
-from fairlead_slurm.job_ends import JobEnd, job_ends
+from fairlead_slurm.job_ends import ended_jobs
 from fairlead_slurm.licences import AccountedLicence, LicenceName
 from fairlead_slurm.partition import PodPartition
 from fairlead_slurm.slurm_token import SlurmToken
@@ -45,21 +45,27 @@ async def test_names_that_users_chose_are_read_and_never_run(slurm_lab: SlurmLab
 
 
 def test_ends_are_read_as_accounting_prints_them() -> None:
-    printed = """\
-93|93|CANCELLED by 0|None|1795878429
-94_1|97|COMPLETED|1795878425|1795878426
-94_[0,2]|94|CANCELLED by 0|None|1795878429
-95+1|96|TIMEOUT|1795878425|1795878426
-98|98|RUNNING|1795878425|Unknown
+    own = "1795878420|vision|games|gpu|normal|1"
+    held = "billing=2,cpu=2,gres/gpu=1,mem=200M,node=1|billing=2,cpu=1"
+    printed = f"""\
+93|93|CANCELLED by 0|None|1795878429|{own}||billing=2,cpu=1
+94_1|97|COMPLETED|1795878425|1795878426|{own}|{held}
+94_[0,2]|94|CANCELLED by 0|None|1795878429|{own}||cpu=1
+95+0|95|TIMEOUT|1795878425|1795878426|{own}|{held}
+95+1|96|TIMEOUT|1795878425|1795878426|{own}|{held}
+98|98|RUNNING|1795878425|Unknown|{own}|{held}
 """
     started, ended = 1795878425 * SECOND, 1795878426 * SECOND
-    assert list(job_ends(printed)) == [
-        JobEnd(array=93, task=None, state="CANCELLED", started=None, ended=1795878429 * SECOND),
-        JobEnd(array=94, task=1, state="COMPLETED", started=started, ended=ended),
-        JobEnd(array=96, task=None, state="TIMEOUT", started=started, ended=ended),
+    found = ended_jobs(printed)
+    assert [(job.id, job.state, job.started, job.ends) for job in found] == [
+        ("93", "CANCELLED", None, 1795878429 * SECOND),
+        ("94_1", "COMPLETED", started, ended),
+        ("95", "TIMEOUT", started, ended),
     ]
+    assert [job.resources["cpu"] for job in found] == [1000, 2000, 4000]
+    assert (found[1].account, found[1].user, found[1].partitions) == ("vision", "games", ("gpu",))
     with pytest.raises(UnreadableError):
-        list(job_ends("93|93\n"))
+        ended_jobs("93|93\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="accounting needs root")
@@ -68,10 +74,14 @@ async def test_accounting_knows_how_jobs_ended(slurm_lab: SlurmLab) -> None:
     array, waits = slurm_lab.submit("vision", "--array=3-4", seconds=0), slurm_lab.submit("vision", "--hold")
     told = ("sacct", "-n", "-X", "-o", "state", "-j", array)
     slurm_lab.until(lambda: slurm_lab.run(*told).count("COMPLETED") == 2, "slurmdbd has heard of both")
-    found = await controller.ends([array, waits])
+    found = await controller.ended([array, waits])
     assert [(one.array, one.task, one.state) for one in found] == [
         (int(array), task, "COMPLETED") for task in (3, 4)
     ]
+    assert (found[0].account, found[0].resources["node"]) == ("vision", 1000)
+    since = await controller.ended_since(found[0].submitted)
+    assert [job in since for job in found] == [True, True]
+    assert waits not in {job.id for job in since}
 
 
 async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from fairlead_contracts.frontend.verbs import DeleteJob, VerbOutcome
 from fairlead_runtime.metrics import Metrics
 from fairlead_slurm import Reading
 from fairlead_slurm.errors import RetryableSlurmError, SlurmUnreachableError, UnreadableError
-from fairlead_slurm.job_ends import JobEnd
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
@@ -35,12 +34,6 @@ class Slurmctld:
         self.read = asyncio.Event()
         self.quiet = asyncio.Event()
         self._busy = busy
-        self.asked: list[str] = []
-        """Jobs whose ends were asked for."""
-
-    async def ends(self, jobs: Sequence[str]) -> list[JobEnd]:
-        self.asked += jobs
-        raise SlurmUnreachableError("slurmdbd does not answer")
 
     async def jobs(self) -> Reading:
         """Tell another job each time, for the first `busy` readings."""
@@ -109,18 +102,11 @@ async def test_what_changes_is_read_again_soon_until_nothing_does(store: Submiss
     assert slurmctld.readings == 3
 
 
-async def test_it_reads_on_where_accounting_does_not_say_how_jobs_ended(store: SubmissionStore) -> None:
-    slurmctld = Slurmctld(busy=3)
-    async with reading(slurmctld, store):
-        await slurmctld.quiet.wait()
-    assert slurmctld.asked == ["2", "3"]
-
-
 @pytest.mark.parametrize("heard", [True, False])
 async def test_a_job_that_is_gone_is_kept_where_nobody_can_hear_of_its_end(
     store: SubmissionStore, *, heard: bool
 ) -> None:
-    """The next bridge asks accounting of it."""
+    """The next bridge knows its uid, by which NATS knows it."""
     slurmctld = Slurmctld(busy=2)
     async with reading(slurmctld, store, heard=heard):
         await slurmctld.quiet.wait()

@@ -21,7 +21,6 @@ from fairlead_contracts.messages.state import (
     task_uid,
 )
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.job_ends import JobEnd
 from fairlead_slurm.ladder import Ladder
 from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
@@ -306,42 +305,10 @@ def test_the_last_ends_are_kept_however_far_apart_they_are(
     """The bridge was away over a weekend: what ended at its beginning was not seen either."""
     monkeypatch.setattr("fairlead_slurm_bridge.statements.ended_jobs._MOST", 3)
     runs = read(view, [a_slurm_job(name, state="RUNNING", started=NOON) for name in "1234"])
-    ends = [
-        JobEnd(array=number, task=None, state="COMPLETED", started=NOON, ended=NOON + number * DAY)
-        for number in range(1, 5)
-    ]
-    view.take_ends(ends)
+    for name in "1234":
+        read(view, [a_slurm_job(name, state="COMPLETED", started=NOON, ends=NOON + int(name) * DAY)])
+    read(view, [])
     assert [view.ended.end_of(runs[name]) is not None for name in "1234"] == [False, True, True, True]
-
-
-def test_what_was_forgotten_before_it_was_seen_to_end_is_asked_of_accounting(view: StatedView) -> None:
-    before = [
-        a_slurm_job("1", state="COMPLETED", started=NOON, ends=NOON),
-        *(a_slurm_job(name, state="RUNNING", started=NOON) for name in ("2", "3", "4_7")),
-    ]
-    runs = read(view, before)
-    after = [a_slurm_job("3", state="RUNNING", started=NOON)]
-    assert view.lost(after) == ["2", "4_7"]
-    ends = [JobEnd(array=2, task=None, state="COMPLETED", started=NOON, ended=NOON + SECOND)]
-    ends += [JobEnd(array=4, task=7, state="TIMEOUT", started=NOON, ended=NOON + SECOND)]
-    ends += [JobEnd(array=9, task=None, state="FAILED", started=NOON, ended=NOON)]  # nobody knows of it
-    view.take_ends(ends)
-    read(view, after)
-    outcomes = [view.ended.end_of(runs[name]) for name in ("2", "3", "4_7")]
-    assert [one and one.outcome for one in outcomes] == [Outcome.SUCCEEDED, None, Outcome.FAILED]
-    assert view.lost(after) == []
-
-
-def test_at_its_start_a_bridge_asks_for_what_was_kept_and_is_gone() -> None:
-    jobs = [a_slurm_job("1", parts=(a_slurm_job("1"), a_slurm_job("2"))), a_slurm_job("4_7")]
-    first_seen = FirstSeen({"1": NOON, "3": NOON, "4": NOON})
-    view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=first_seen)
-    view.take_context(context())
-    assert view.lost(jobs) == ["3", "4"]  # other tasks of array 4 may have ended
-    view.take_ends([JobEnd(array=3, task=None, state="CANCELLED", started=None, ended=NOON)])
-    waits = msgspec.structs.replace(read(view, jobs)["1"], uid=f"lab-0000000003-{NOON}")
-    assert view.ended.end_of(waits) == RunEnd(at=NOON, outcome=Outcome.CANCELLED, started=None)
-    assert view.lost(jobs) == []
 
 
 def test_a_written_level_is_stated_at_once_and_the_next_reading_agrees(view: StatedView) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_slurm.quantities import duration, gres, tres
 
 _WORD = re.compile(r"(?:^|\s)([A-Za-z/]+(?:\[\d+\])?)=")
@@ -14,6 +14,7 @@ _WEIGHT = "PriorityWeight"
 _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "UNKNOWN", "FUTURE", "POWERING_DOWN", "INVAL", "NOT_RESPONDING")
 _ROOT = "root"
 _THOUSANDTHS = 1000
+_ENDED_KEPT = 300 * SECOND
 BACKUP_CONTROLLER = "SlurmctldHost[1]"
 """Key of slurm.conf, as slurmctld prints it, of the host that takes over first."""
 _HOOKS = (
@@ -111,6 +112,8 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """SchedulerParameters by name; empty for one that is a word alone."""
     enforced: tuple[str, ...]
     """AccountingStorageEnforce, in words."""
+    ended_kept: Micros = _ENDED_KEPT
+    """MinJobAge: slurmctld forgets a job so long after its end."""
     array_size: int | None = None
     """MaxArraySize; None where it is not told."""
     has_accounting: bool
@@ -209,6 +212,7 @@ def settings(text: str) -> SlurmSettings:
         scheduler_type=found.get("SchedulerType", ""),
         scheduler=_parameters(found.get("SchedulerParameters", "")),
         enforced=_named(found.get("AccountingStorageEnforce", "")),
+        ended_kept=_number(found.get("MinJobAge", "").partition(" ")[0]) * SECOND or _ENDED_KEPT,
         array_size=_number(found.get("MaxArraySize", "")) or None,
         has_accounting=found.get("AccountingStorageType", "").endswith("/slurmdbd"),
         hooks={key: found[key] for key in _HOOKS if key in found},

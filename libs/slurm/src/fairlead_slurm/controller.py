@@ -6,13 +6,14 @@ from itertools import batched
 from pathlib import Path
 from typing import Protocol
 
+from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_slurm import cluster
 from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
-from fairlead_slurm.job_ends import FIELDS, JobEnd, job_ends
+from fairlead_slurm.job_ends import ENDS, FIELDS, ended_jobs
 from fairlead_slurm.limits import AccountLimits, account_limits
-from fairlead_slurm.queue import QueueFormat, QueueReader, Reading
+from fairlead_slurm.queue import QueueFormat, QueueReader, Reading, SlurmJob
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.updates import checked, jobs_of, refusals, site_factor_lines
 
@@ -45,8 +46,11 @@ class Controller(Protocol):
     async def licences(self) -> list[Licence]:
         """The cluster's licences."""
 
-    async def ends(self, jobs: Sequence[str]) -> list[JobEnd]:
-        """The ends of jobs that slurmctld may have forgotten, as far as accounting knows them."""
+    async def ended(self, jobs: Sequence[str]) -> list[SlurmJob]:
+        """The jobs among these that have ended, as accounting has them: slurmctld may have forgotten them."""
+
+    async def ended_since(self, since: Micros) -> list[SlurmJob]:
+        """All jobs that have ended since then, as accounting knows."""
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """Give jobs their SiteFactor, in this order; returns reasons by job, of those that were refused."""
@@ -98,13 +102,23 @@ class CommandController:
         """See `Controller`."""
         return cluster.licences(await self._shown("licenses"))
 
-    async def ends(self, jobs: Sequence[str]) -> list[JobEnd]:
+    async def ended(self, jobs: Sequence[str]) -> list[SlurmJob]:
         """See `Controller`."""
-        found: list[JobEnd] = []
+        found: list[SlurmJob] = []
         for part in batched(map(checked, jobs), _ASKED_AT_ONCE, strict=False):
-            words = ("--noheader", "--parsable2", "--allocations", f"--format={','.join(FIELDS)}")
-            found += job_ends(await self._commands.output("sacct", *words, f"--jobs={','.join(part)}"))
+            found += await self._accounted(f"--jobs={','.join(part)}")
         return found
+
+    async def ended_since(self, since: Micros) -> list[SlurmJob]:
+        """See `Controller`."""
+        begins = f"{to_datetime(since):%Y-%m-%dT%H:%M:%S}"  # our commands' time zone is UTC
+        return await self._accounted(
+            "--allusers", f"--starttime={begins}", "--endtime=now", f"--state={','.join(ENDS)}"
+        )
+
+    async def _accounted(self, *which: str) -> list[SlurmJob]:
+        words = ("--noheader", "--parsable2", "--allocations", f"--format={','.join(FIELDS)}")
+        return ended_jobs(await self._commands.output("sacct", *words, *which))
 
     async def limits(self) -> AccountLimits:
         """Limits of accounts, users and QOS; none where there is no accounting, or this user may not see them."""

@@ -1,49 +1,67 @@
-"""Ends of jobs as accounting has them, where slurmctld knows the jobs no more (it forgets them after MinJobAge)."""
+"""Jobs that have ended as accounting has them, where slurmctld knows the jobs no more (it forgets them after MinJobAge)."""
 
 from collections.abc import Iterator
 
-import msgspec
-
-from fairlead_contracts.base.instants import Micros
 from fairlead_slurm.errors import UnreadableError
-from fairlead_slurm.quantities import instant
+from fairlead_slurm.quantities import instant, tres
+from fairlead_slurm.queue import SlurmJob, joined
 
-FIELDS = ("jobid", "jobidraw", "state", "start", "end")
-"""The fields that sacct is asked for."""
-
-
-class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a job or array task."""
-
-    array: int
-    """Number of its array, or of the job itself."""
-    task: int | None
-    state: str
-    """The last state, as squeue prints it."""
-    started: Micros | None
-    ended: Micros
+FIELDS = (
+    "jobid", "jobidraw", "state", "start", "end", "submit", "account", "user", "partition", "qos", "nnodes", "alloctres",
+    "reqtres",
+)  # fmt: skip
+"""The fields that sacct is asked for: none that a user fills in as they like, as a name may hold what looks like the next line."""
+ENDS = ("BF", "CA", "CD", "DL", "F", "NF", "OOM", "PR", "TO")
+"""The states of jobs that have ended, as sacct is asked for them."""
 
 
-def job_ends(text: str) -> Iterator[JobEnd]:
-    """The ends in what `sacct --parsable2` prints; jobs that have not ended, and tasks that never were, are left out.
+def ended_jobs(text: str) -> list[SlurmJob]:
+    """The ended jobs in what `sacct --parsable2` prints; jobs that have not ended, and tasks that never were, are left out.
 
     Raises:
         UnreadableError: a line has other fields than those asked for.
     """
+    return joined(_jobs(text))
+
+
+def _jobs(text: str) -> Iterator[SlurmJob]:
     for line in text.splitlines():
         fields = line.split("|")
         if len(fields) != len(FIELDS):
             raise UnreadableError(f"sacct's line {line[:80]!r}")
-        name, number, state, started, ended = fields
-        at = instant(ended)
+        name, number, state, started, ended, submitted, account, user, partition, qos, nodes, held, asked = (
+            fields
+        )
+        ends, since = instant(ended), instant(submitted)
+        leader, plus, _ = name.partition("+")
         # A part of a heterogeneous job, `11+1`, goes by the number of its record.
-        array, _, task = (number if "+" in name else name).partition("_")
-        if at is None or not array.isdecimal() or not (task or "0").isdecimal():
+        own = number if plus else name
+        array, underscore, task = own.partition("_")
+        if ends is None or since is None or not array.isdecimal() or not (task or "0").isdecimal():
             continue
-        yield JobEnd(
+        yield SlurmJob(
+            id=own,
             array=int(array),
-            task=int(task) if task else None,
+            task=int(task) if underscore else None,
+            number=int(number),
             state=state.partition(" ")[0],  # `CANCELLED by 1000`
+            priority=0,
+            nice=0,
+            account=account,
+            user=user,
+            partitions=tuple(partition.split(",")),
+            qos=qos,
+            submitted=since,
             started=instant(started),
-            ended=at,
+            ends=ends,
+            eligible=None,
+            time_limit=None,
+            restarts=0,
+            nodes=int(nodes) if nodes.isdecimal() else 1,
+            resources=tres(held or asked),
+            dependency="",
+            reason="",
+            comment="",
+            name="",
+            leader=int(leader) if plus else 0,
         )

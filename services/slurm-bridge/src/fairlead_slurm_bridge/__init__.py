@@ -8,6 +8,6 @@ frontend: levels become SiteFactors, jobs are made and taken away. Its rooms:
 - `pods`: their life
 - `hooks`: the gate's socket for Slurm's hooks
 
-`observing` reads slurmctld; `bridge` is the loop with the verbs. `creating`, `submitting` and `checking` make jobs of
-submissions, and `store` remembers over restarts. `gating` wires the gate, for jobs that run as pods; `app` wires all.
+`observing` reads slurmctld; `bridge` is the loop with the verbs; `accounted_ends` asks how jobs ended that nobody saw end.
+`creating`, `submitting` and `checking` make jobs of submissions, and `store` remembers over restarts. `gating` wires the gate, for jobs that run as pods; `app` wires all.
 """

@@ -9,12 +9,13 @@ import msgspec
 
 from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_bus.facts.announcer import Announcer, Revisions
-from fairlead_bus.facts.event_diff import EventDiff
 from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_bus.ownership.leadership import Leadership
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.events import Event
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans
+from fairlead_runtime.health import Readiness
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.batch.checks import ImageRule
@@ -26,6 +27,7 @@ from fairlead_slurm.rest.client import UNIX, RestClient
 from fairlead_slurm.rest.controller import RestController
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.submitting import SubmittingClient
+from fairlead_slurm_bridge.accounted_ends import AccountedEnds
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.checking import BatchChecks, CachedRegistry
 from fairlead_slurm_bridge.creating import Creator
@@ -67,15 +69,9 @@ async def _serve(
     def why_silent() -> str | None:
         return observer.why_silent(settings.stale_after_seconds)
 
+    ends = AccountedEnds(bridge.controller, bridge.view, store, instruments, wall_clock, told)
     led = asyncio.Event()
-    leadership = Leadership(
-        bus,
-        role=ROLE,
-        cluster=settings.cluster,
-        replica=lifecycle.replica,
-        wake=led,
-        describe=lambda lease: msgspec.structs.replace(lease, silent=why_silent() or ""),
-    )
+    leadership = _leadership(settings, lifecycle, bus, led, why_silent)
     announcer = Announcer(
         bus,
         leadership,
@@ -86,23 +82,59 @@ async def _serve(
         endpoints=FrontendEndpoints(
             bus, settings.cluster, bridge, leadership, EpochFence(store.fence(), store.keep_fence)
         ),
-        events_between=EventDiff(bridge.view.ended, wall_clock, told).between,
+        events_between=ends.between,
+        published=ends.published,
         taken_over=traces.taken_over,
     )
+
+    def leads() -> bool:
+        return leadership.epoch is not None
+
+    def heard_at() -> Micros | None:
+        heard = announcer.why_not_reconciled() is None if leads() else leadership.another_leads
+        return observer.heard_at(wall_clock()) if heard and bus.connected else None
+
     instruments.heard(observer.age)
-    instruments.role(lambda: leadership.epoch is not None)
-    readiness = lifecycle.readiness
-    readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
-    readiness.add("state", announcer.why_not_reconciled)
-    readiness.add("slurm", why_silent)
-    readiness.tell("role", lambda: "standby" if leadership.epoch is None else "leader")
+    instruments.role(leads)
+    _tell_readiness(lifecycle.readiness, bus, announcer, why_silent, leads)
     async with lifecycle.supervise() as tasks:
         tasks.start("connection", bus.wait_closed())
         tasks.start("leadership", leadership.run())
         tasks.start("announcer", announcer.run())
         tasks.start("bridge", bridge.run(announcer.update))
+        tasks.start("ends", ends.run(announcer.update, leads, heard_at))
         if gated is not None:
-            gated.start(tasks, instruments, lambda: leadership.epoch is not None, checks, bridge.hint)
+            gated.start(tasks, instruments, leads, checks, bridge.hint)
+
+
+def _leadership(
+    settings: SlurmBridgeSettings,
+    lifecycle: Lifecycle,
+    bus: Bus,
+    wake: asyncio.Event,
+    why_silent: Callable[[], str | None],
+) -> Leadership:
+    return Leadership(
+        bus,
+        role=ROLE,
+        cluster=settings.cluster,
+        replica=lifecycle.replica,
+        wake=wake,
+        describe=lambda lease: msgspec.structs.replace(lease, silent=why_silent() or ""),
+    )
+
+
+def _tell_readiness(
+    readiness: Readiness,
+    bus: Bus,
+    announcer: Announcer,
+    why_silent: Callable[[], str | None],
+    leads: Callable[[], bool],
+) -> None:
+    readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
+    readiness.add("state", announcer.why_not_reconciled)
+    readiness.add("slurm", why_silent)
+    readiness.tell("role", lambda: "leader" if leads() else "standby")
 
 
 def _bridge(
@@ -122,6 +154,7 @@ def _bridge(
         qos_classes=settings.qos_classes,
         array_window=settings.array_window,
         first_seen=FirstSeen(store.first_seen()),
+        made_of=store.made_of,
     )
     checks = _checks(settings, commands)
     creator = _creator(settings, controller, view, store, checks)

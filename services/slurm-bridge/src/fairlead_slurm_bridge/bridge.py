@@ -54,7 +54,7 @@ class Bridge:
     store: SubmissionStore
     instruments: BridgeInstruments
     heard: Callable[[], bool]
-    """Whether NATS hears us: else who bridges next has to know which jobs' ends are still to be told."""
+    """Whether NATS hears us: else who bridges next has to know the uids of jobs whose ends are still to be told."""
     poll_seconds: float
     """Most seconds between two readings."""
     creator: Creator | None = None
@@ -98,24 +98,12 @@ class Bridge:
                 reading = await self.observer.jobs()
                 took = time.monotonic() - began
             stated = {} if context is None else self.view.take_context(context)
-            await self._look_up(self.view.lost(reading.jobs))
             changed, remembered = self.view.read(reading.jobs)
             self.store.remember(remembered.seen, remembered.forgotten if self.heard() else ())
             tell(stated | changed)
             self.instruments.passed(self.view.phases, len(stated) + len(changed), reading.unreadable)
         soon = max(_SOON_SECONDS, took * _REST) if changed else self.poll_seconds
         return min(soon, self.poll_seconds)
-
-    async def _look_up(self, lost: Sequence[str]) -> None:
-        """Ask accounting how jobs ended that slurmctld forgot before it was read. Without an answer they count as cancelled."""
-        known = self.view.context
-        if not lost or known is None or not known.settings.has_accounting:
-            return
-        try:
-            self.view.take_ends(await self.controller.ends(lost))
-        except SlurmError as error:
-            self.instruments.failures.inc()
-            self._log.warning("ends_not_known", jobs=len(lost), error=str(error))
 
     # --- the verbs
 

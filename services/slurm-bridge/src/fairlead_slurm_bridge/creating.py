@@ -64,14 +64,18 @@ class Creator:
         return asked is None or not asked.job
 
     async def _find(self, jobs: Sequence[CreateJob]) -> None:
-        """Note those jobs that slurmctld already has, as where an answer or a note was lost."""
-        wanted = {(job.scope, job.id): to_seconds(job.submitted) for job in jobs}
+        """Note those jobs that slurmctld already has, as where an answer or a note was lost.
+
+        Who has the name of a submission and not what it asks for is somebody else's, who writes comments of his own.
+        """
+        wanted = {(job.scope, job.id): job for job in jobs}
         if not wanted:
             return
         for there in await self.look():
             origin = submission_mark(there.comment)
-            at = wanted.get((there.account, origin.submission)) if origin is not None else None
-            if origin is not None and at is not None:
+            job = wanted.get((there.account, origin.submission)) if origin is not None else None
+            if origin is not None and job is not None and origin.is_of(job.digest):
+                at = to_seconds(job.submitted)
                 found = SubmittedJob(digest=origin.digest, job=there.id, queue=there.partitions[0], at=at)
                 self.store.note_asked(there.account, origin.submission, found)
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_slurm import Reading
 from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import SlurmError
@@ -72,6 +73,10 @@ class Observer:
     def age(self) -> float:
         """Seconds since slurmctld was last read; where it never was, since this process asks."""
         return self.clock() - (self._began if self._heard is None else self._heard)
+
+    def heard_at(self, now: Micros) -> Micros | None:
+        """The instant of the last reading by a clock that says `now`; None where there was none yet."""
+        return None if self._heard is None else now - from_seconds(self.age())
 
     def why_silent(self, longest: float) -> str | None:
         """The complaint about slurmctld once it is silent for more than `longest` seconds; None before."""

@@ -1,7 +1,8 @@
 """The bridge's memory of what Slurm forgets: one SQLite file.
 
 A requeue gives a job a new submit time, so its age would be lost. Kept is, of each job, when it was first submitted; of jobs
-that run as pods how they ended and which nodes they hold; and of admitters the highest epoch that was obeyed.
+that run as pods how they ended and which nodes they hold; of jobs that nobody saw end, that this is owed; and of admitters
+the highest epoch that was obeyed.
 """
 
 import sqlite3
@@ -12,6 +13,8 @@ from typing import Any
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.state import STATE, JobState, encode_state
+from fairlead_slurm.submitting import SubmissionMark
 from fairlead_slurm_bridge.errors import SubmissionStoreError
 
 _SCHEMA = """
@@ -31,9 +34,12 @@ CREATE TABLE IF NOT EXISTS stands (
     PRIMARY KEY (job, node)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS stands_at ON stands (at);
+CREATE TABLE IF NOT EXISTS owed (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, job BLOB NOT NULL
+);
 CREATE TABLE IF NOT EXISTS first_seen (job TEXT PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID;
 """
-_FENCE = "fence"
+_FENCE, _TOLD = "fence", "told"
 _KEPT_SECONDS = 30 * 86_400.0
 """Seconds for which a submission is kept: a later copy of it makes another job."""
 _KEPT_RUN_SECONDS = 86_400.0
@@ -59,6 +65,16 @@ class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     def is_of(self, digest: str) -> bool:
         """Whether a submission of this digest is the same."""
         return self.digest[:_DIGEST_SHOWN] == digest[:_DIGEST_SHOWN]
+
+
+class OwedEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is gone, whose end is still to be told."""
+
+    number: int
+    """The note's own number, from 1."""
+    at: Micros
+    """Time of the note."""
+    job: JobState
 
 
 class EndedProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,13 +145,38 @@ class SubmissionStore:
 
     def fence(self) -> int:
         """The highest epoch of an admitter that was obeyed."""
-        return next(
-            (value for (value,) in self._rows("SELECT value FROM facts WHERE name = ?", (_FENCE,))), 0
-        )
+        return self._fact(_FENCE)
 
     def keep_fence(self, epoch: int) -> None:
         """Note that an admitter of this epoch is obeyed from now on."""
         self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_FENCE, epoch))
+
+    def told_until(self) -> Micros:
+        """The instant of the last reading of slurmctld that NATS has heard of; 0 where there was none."""
+        return self._fact(_TOLD)
+
+    def keep_told_until(self, at: Micros) -> None:
+        """Note the instant of a reading that NATS has heard of."""
+        self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_TOLD, at))
+
+    def owed(self) -> list[OwedEnd]:
+        """The jobs whose ends are still to be told, the oldest first."""
+        rows = self._rows("SELECT number, at, job FROM owed ORDER BY number")
+        return [
+            OwedEnd(number=number, at=at, job=job)
+            for number, at, payload in rows
+            if isinstance(job := STATE.decode(payload), JobState)
+        ]
+
+    def owe(self, job: JobState, at: Micros) -> None:
+        """Note a job that is gone, whose end is still to be told."""
+        values = (job.uid, at, encode_state(job))
+        self._write("INSERT OR IGNORE INTO owed (uid, at, job) VALUES (?, ?, ?)", values)
+
+    def settle(self, numbers: Collection[int]) -> None:
+        """Forget these jobs: their ends are told."""
+        for number in numbers:
+            self._write("DELETE FROM owed WHERE number = ?", (number,))
 
     def asked(self, scope: str, submission: str) -> SubmittedJob | None:
         """The job of this submission; None where none was asked for."""
@@ -147,6 +188,18 @@ class SubmissionStore:
         values = (scope, submission, asked.digest, asked.job, asked.queue, asked.at)
         self._write("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?, ?)", values)
         self._write("DELETE FROM asked WHERE at < ?", (asked.at - _KEPT_SECONDS,))
+
+    def made_of(self, scope: str, mark: SubmissionMark, job: str) -> bool:
+        """Whether this job of an account may be what its mark says: no other is noted for that submission."""
+        noted = self.asked(scope, mark.submission)
+        return noted is None or (noted.job == job if noted.job else mark.is_of(noted.digest))
+
+    def marks(self) -> dict[tuple[str, str], SubmissionMark]:
+        """The marks of the jobs that were made of submissions, by account and number; the last, where one was given again."""
+        rows = self._rows("SELECT scope, job, id, digest FROM asked WHERE job != '' ORDER BY at")
+        return {
+            (scope, job): SubmissionMark(submission=name, digest=digest) for scope, job, name, digest in rows
+        }
 
     def forget_asked(self, scope: str, submission: str) -> None:
         """Forget a job that was refused, so that it may be asked for again."""
@@ -180,6 +233,10 @@ class SubmissionStore:
     def forget_held_node(self, job: int, node: str) -> None:
         """Forget a node that the job holds no more."""
         self._write("DELETE FROM stands WHERE job = ? AND node = ?", (job, node))
+
+    def _fact(self, name: str) -> int:
+        rows = self._rows("SELECT value FROM facts WHERE name = ?", (name,))
+        return next((value for (value,) in rows), 0)
 
     def _write(self, statement: str, values: Sequence[object]) -> None:
         try:

@@ -53,20 +53,6 @@ class JobMemory(Protocol):
         """The job's last eviction; None where nobody knows."""
 
 
-class NoMemory:
-    """The memory of an owner whose statements say all that it knows."""
-
-    def end_of(self, job: JobState) -> RunEnd | None:
-        """See `JobMemory`."""
-        del job
-        return None
-
-    def eviction_of(self, job: JobState) -> LastEviction | None:
-        """See `JobMemory`."""
-        del job
-        return None
-
-
 class EventDiff:
     """Tells the steps of jobs.
 
@@ -83,8 +69,8 @@ class EventDiff:
 
     def between(self, step: StateChange) -> list[Outgoing]:
         """The events between the two statements, in order."""
-        before = step.before if _is_one_job(step.before) else None
-        after = step.after if _is_one_job(step.after) else None
+        before = step.before if is_one_job(step.before) else None
+        after = step.after if is_one_job(step.after) else None
         events: list[Event] = []
         if before is not None and (after is None or after.uid != before.uid):
             events += self._left(before)
@@ -134,7 +120,7 @@ class EventDiff:
         )
 
 
-def _is_one_job(state: State | None) -> TypeIs[JobState]:
+def is_one_job(state: State | None) -> TypeIs[JobState]:
     """Whether this is one job, and not the rest of an array: its tasks have events, once each is stated by itself."""
     return isinstance(state, JobState) and state.array is None
 

@@ -60,6 +60,11 @@ class Leadership:
         """The epoch of our leadership while we lead and may trust it; None otherwise. Read it again before each write."""
         return self._held if time.monotonic() < self._trusted_until else None
 
+    @property
+    def another_leads(self) -> bool:
+        """Whether somebody else leads, as far as NATS has told: it is not known while NATS is away."""
+        return self._held is None and self._key.complete and bool(self._key.values)
+
     def overtaken(self, epoch: int) -> None:
         """Has the lead of this epoch given up, and taken anew if nobody else leads: somebody obeyed a later leader.
 

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import aiohttp
 import msgspec
 
+from fairlead_contracts.base.instants import Micros
 from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import CommandFailedError
-from fairlead_slurm.job_ends import JobEnd
-from fairlead_slurm.queue import Reading
+from fairlead_slurm.queue import Reading, SlurmJob
 from fairlead_slurm.rest.client import RestClient
 from fairlead_slurm.rest.cluster import nodes_of, partitions_of
 from fairlead_slurm.rest.jobs import TasksCutError, reading_of
@@ -70,9 +70,13 @@ class RestController:
         """See `Controller`."""
         return await self._commands.licences()
 
-    async def ends(self, jobs: Sequence[str]) -> list[JobEnd]:
+    async def ended(self, jobs: Sequence[str]) -> list[SlurmJob]:
         """See `Controller`."""
-        return await self._commands.ends(jobs)
+        return await self._commands.ended(jobs)
+
+    async def ended_since(self, since: Micros) -> list[SlurmJob]:
+        """See `Controller`."""
+        return await self._commands.ended_since(since)
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """See `Controller`."""

@@ -3,14 +3,14 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from fairlead_bus.facts.event_diff import NoMemory, RunEnd
+from fairlead_bus.facts.event_diff import LastEviction, RunEnd
 from fairlead_contracts.messages.state import JobState
 
 _MOST = 250_000
 """Ends that are kept: some 70 MB."""
 
 
-class EndedJobs(NoMemory):
+class EndedJobs:
     """The ends that were heard of last, by uid."""
 
     def __init__(self) -> None:
@@ -25,3 +25,8 @@ class EndedJobs(NoMemory):
     def end_of(self, job: JobState) -> RunEnd | None:
         """See `JobMemory`."""
         return self._ends.get(job.uid)
+
+    def eviction_of(self, job: JobState) -> LastEviction | None:
+        """See `JobMemory`: what slurmctld states of a job says all that it knows of this."""
+        del job
+        return None

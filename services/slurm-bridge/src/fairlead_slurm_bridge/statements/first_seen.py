@@ -1,11 +1,15 @@
 """First submission of each job, over requeues and restarts, and by `nice` within an account. Pure but for whoever keeps it."""
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable
 
 import msgspec
 
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_slurm import SlurmJob
+
+_MOST_GONE = 100_000
+"""Jobs that are gone of which the first instant is remembered: some 15 MB."""
 
 
 class FirstSeenChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,19 +31,23 @@ class FirstSeen:
 
     def __init__(self, known: dict[str, Micros]) -> None:
         self._since = known
+        self._gone: OrderedDict[str, Micros] = OrderedDict()
+        """First instants of jobs that Slurm knows no more: accounting still tells of them, and a job may come back."""
         self._last: dict[Micros, Micros] = {}
         """Last instant that was given within each second."""
         for since in known.values():
             self._note(since)
 
-    @property
-    def known(self) -> Mapping[str, Micros]:
-        """The first instants, by number."""
-        return self._since
-
     def since(self, job: SlurmJob) -> Micros:
         """The instant at which the job, or its array, was first submitted."""
         return self._since[str(job.array)]
+
+    def since_of_ended(self, job: SlurmJob) -> Micros:
+        """The instant at which a job that Slurm may know no more was first submitted; its submit time where it was never seen."""
+        name = str(job.array)
+        since = self._since.get(name, self._gone.get(name, job.submitted))
+        # Only a requeue moves a submit time, and that to a later one: else the number is another job's by now.
+        return since if since < job.submitted + SECOND else job.submitted
 
     def take(self, jobs: Iterable[SlurmJob]) -> FirstSeenChanges:
         """Take note of all jobs that there are; jobs that are not among them are forgotten."""
@@ -51,13 +59,17 @@ class FirstSeen:
                 first[job.array] = job
         seen = {}
         for array, job in sorted(first.items(), key=lambda one: (one[1].submitted, one[0])):
-            since = self._since.get(str(array))
+            since = self._since.get(str(array), self._gone.get(str(array)))
             # Nothing but a requeue moves a submit time: else the number is another job's by now.
             if since is None or (job.restarts == 0 and since - since % SECOND != job.submitted):
-                seen[str(array)] = self._since[str(array)] = self._instant(job.submitted)
+                since = self._instant(job.submitted)
+            if self._since.get(str(array)) != since:
+                seen[str(array)] = self._since[str(array)] = since
         forgotten = self._since.keys() - {str(array) for array in first}
         for name in forgotten:
-            del self._since[name]
+            self._gone[name] = self._since.pop(name)
+        while len(self._gone) > _MOST_GONE:
+            self._gone.popitem(last=False)
         return FirstSeenChanges(seen=seen, forgotten=forgotten)
 
     def _instant(self, submitted: Micros) -> Micros:

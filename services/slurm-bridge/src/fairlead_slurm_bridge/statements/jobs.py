@@ -5,7 +5,7 @@ rest stays unlabelled below every level, and so cannot start past those. A new t
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobArray, JobHolder, JobState, Outcome, Phase, task_uid
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.ladder import UNLABELLED, Ladder
-from fairlead_slurm.submitting import submission_mark
+from fairlead_slurm.submitting import SubmissionMark, submission_mark
 from fairlead_slurm_bridge.statements.hindrances import ORDINARY_REASONS
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 
@@ -104,6 +104,8 @@ class TranslationFacts(msgspec.Struct, frozen=True, kw_only=True):
     ladder: Ladder
     naming: Naming
     qos_classes: Mapping[str, str]
+    made_of: Callable[[str, SubmissionMark, str], bool]
+    """Whether the job of this id may be what its mark says, in its account: anybody may write a comment."""
 
 
 def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int = UNLABELLED) -> JobState:
@@ -124,7 +126,10 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
     if phase is Phase.WAITING and job.nice > room:
         phase, holder = Phase.HELD, JobHolder.USER
         held_by = f"its nice of {job.nice} puts it behind all levels: up to {room} would not"
+    scope = job.account or job.user
     origin = submission_mark(job.comment)
+    if origin is not None and not facts.made_of(scope, origin, job.id):
+        origin = None
     waits = phase in (Phase.WAITING, Phase.HELD)
     return JobState(
         cluster=facts.cluster,
@@ -132,7 +137,7 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         rev=UNSTAMPED,
         id=job.id,
         uid=uid_of(facts.cluster, job.array, job.task, since),
-        scope=job.account or job.user,
+        scope=scope,
         queue=job.partitions[0],
         demand=facts.naming.amounts(job.resources),
         phase=phase,

@@ -1,7 +1,7 @@
 """The statements about one slurmctld: readings come in, changed statements come out. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -14,7 +14,6 @@ from fairlead_contracts.messages.state import (
     JobArray,
     JobState,
     NodeState,
-    Outcome,
     Phase,
     PoolState,
     QueueState,
@@ -24,8 +23,8 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
-from fairlead_slurm.job_ends import JobEnd
 from fairlead_slurm.ladder import FEWEST_LEVELS, LOWEST, UNLABELLED, Ladder
+from fairlead_slurm.submitting import SubmissionMark
 from fairlead_slurm_bridge.statements.ended_jobs import EndedJobs
 from fairlead_slurm_bridge.statements.first_seen import (
     FirstSeen,
@@ -36,7 +35,6 @@ from fairlead_slurm_bridge.statements.first_seen import (
 from fairlead_slurm_bridge.statements.hindrances import Hindrances, KeepingOut
 from fairlead_slurm_bridge.statements.jobs import (
     NO_EPOCH,
-    OUTCOMES,
     UNSTAMPED,
     ArrayRemainder,
     TranslationFacts,
@@ -94,6 +92,8 @@ class StatedView:
     array_window: int
     """Number of an array's waiting tasks that have a position."""
     first_seen: FirstSeen
+    made_of: Callable[[str, SubmissionMark, str], bool] = lambda _scope, _mark, _job: True
+    """Whether the job of an id may be what its mark says, in its account. By default its comment is believed."""
     _stated: dict[str, State] = field(default_factory=dict, init=False)
     _jobs: dict[str, tuple[SlurmJob, JobState]] = field(default_factory=dict, init=False)
     """Jobs by id, as read and as translated before any trade of submit times; with tasks in the window of an
@@ -132,25 +132,6 @@ class StatedView:
         self._context = context
         self._whole_nodes = WholeNodes(context.nodes)
         return self._settle(self._around(context), of_jobs=False)
-
-    def lost(self, jobs: Sequence[SlurmJob]) -> list[str]:
-        """The jobs that this reading lacks though nobody saw them end; at the first reading, of those that were kept, and all arrays."""
-        there = {name for job in jobs for name in (job.id, *(part.id for part in job.parts))}
-        seen = (job for job, (_, state) in self._jobs.items() if state.phase is not Phase.ENDED)
-        return [job for job in (seen if self._jobs else self.first_seen.known) if job not in there]
-
-    def take_ends(self, ends: Iterable[JobEnd]) -> None:
-        """Take in how jobs ended that slurmctld has forgotten."""
-        known = self.first_seen.known
-        self.ended.keep(
-            {
-                uid_of(self.cluster, one.array, one.task, known[str(one.array)]): RunEnd(
-                    at=one.ended, outcome=OUTCOMES.get(one.state, Outcome.FAILED), started=one.started
-                )
-                for one in ends
-                if str(one.array) in known
-            }
-        )
 
     def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, FirstSeenChanges]:
         """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
@@ -275,8 +256,17 @@ class StatedView:
         found = self._jobs.get(job)
         return None if found is None else found[1].uid
 
+    def unseen(self, ended: Iterable[SlurmJob]) -> list[JobState]:
+        """The statements of those of these jobs, which have ended as accounting has them, that slurmctld has no more."""
+        facts = self._facts(self._known())
+        return [
+            state_of(job, self.first_seen.since_of_ended(job), facts)
+            for job in ended
+            if job.id not in self._jobs
+        ]
+
     def jobs_of(self, scope: str, submission: str) -> list[str]:
-        """The ids of the jobs that say that they were made of this submission: anybody can say so of a job of his own."""
+        """The ids of the jobs that were made of this submission, as far as they and the bridge's notes tell."""
         if self._made is None:
             self._made = {}
             for _, state in self._jobs.values():
@@ -292,17 +282,21 @@ class StatedView:
         return self._context
 
     def _translate(self, found: WindowedJobs, context: SlurmContext) -> None:
-        facts = TranslationFacts(
-            cluster=self.cluster,
-            ladder=context.ladder,
-            naming=self.naming,
-            qos_classes=self.qos_classes,
-        )
+        facts = self._facts(context)
         window = [job for rest in found.rests for job in rest.window]
         self._made = None
         self._jobs = {job.id: self._translated(job, facts) for job in (*found.alone, *window)}
         self._rests = {rest.first.array: self._translated_rest(rest, facts) for rest in found.rests}
         self._written = {job: known for job, known in self._written.items() if job in self._jobs}
+
+    def _facts(self, context: SlurmContext) -> TranslationFacts:
+        return TranslationFacts(
+            cluster=self.cluster,
+            ladder=context.ladder,
+            naming=self.naming,
+            qos_classes=self.qos_classes,
+            made_of=self.made_of,
+        )
 
     def _translated(self, job: SlurmJob, facts: TranslationFacts) -> tuple[SlurmJob, JobState]:
         before = self._jobs.get(job.id)

@@ -1,0 +1,182 @@
+"""Ends of jobs that slurmctld forgot before they were read: accounting is asked beside the loop, until it answers.
+
+slurmdbd may be away for hours. Meanwhile such a job is stated no more, as it holds nothing; what became of it is told
+once that is known. The store keeps whose end is owed, so that the next bridge here tells it.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import structlog
+
+from fairlead_bus.facts.announcer import Outgoing, StateChange, Statements
+from fairlead_bus.facts.event_diff import EventDiff, RunEnd, is_one_job
+from fairlead_contracts.base.instants import DAY, MINUTE, Micros
+from fairlead_contracts.messages.events import Event
+from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, subject_of
+from fairlead_runtime.waiting import pause_after, wake_or_timeout
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.controller import Controller
+from fairlead_slurm.errors import SlurmError
+from fairlead_slurm_bridge.instruments import BridgeInstruments
+from fairlead_slurm_bridge.statements.jobs import OUTCOMES
+from fairlead_slurm_bridge.statements.stated_view import StatedView
+from fairlead_slurm_bridge.store import OwedEnd, SubmissionStore
+
+type Tell = Callable[[Statements, Collection[Outgoing]], None]
+_LOOK_SECONDS = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_NO_END = MINUTE
+"""Time for which accounting, once it answers, may still learn of an end: slurmctld hands on what it kept for it meanwhile."""
+_NO_ANSWER = DAY
+"""Time after which a job counts as cancelled though accounting never answered."""
+_LONGEST_GAP = 7 * DAY
+"""Time before now of which accounting is asked at most."""
+_UNSEEN = -1
+"""Number, in the outbox, of what happened unseen: the store's numbers are above 0."""
+
+
+@dataclass(eq=False)
+class AccountedEnds:
+    """The events of one cluster; those of jobs that nobody saw end come from accounting."""
+
+    controller: Controller
+    view: StatedView
+    store: SubmissionStore
+    instruments: BridgeInstruments
+    clock: Callable[[], Micros]
+    told: Callable[[Event], None]
+    """Hears of each event."""
+    _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _sent: set[int] = field(default_factory=set, init=False)
+    """Numbers of the owed ends that are on their way to NATS."""
+    _answered: dict[int, Micros] = field(default_factory=dict, init=False)
+    """Time at which accounting first said of an owed end that it knows none, by number."""
+    _unseen_until: Micros | None = field(default=None, init=False)
+    """Time until which nobody saw what happened, while the events of it are on their way to NATS."""
+    _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
+
+    def __post_init__(self) -> None:
+        self._diff = EventDiff(self.view.ended, self.clock, self.told)
+
+    # --- what the announcer asks and tells
+
+    def between(self, step: StateChange) -> list[Outgoing]:
+        """The events of a change, but for an end that accounting is to tell: that one is owed from now on."""
+        before = step.before
+        if is_one_job(before) and self._is_lost(before, step.after):
+            self.store.owe(before, self.clock())
+            self._wake.set()
+            step = step._replace(before=None)
+        return self._diff.between(step)
+
+    def published(self, numbers: Collection[int]) -> None:
+        """Take note that NATS has the events of these numbers."""
+        self.store.settle(numbers)
+        self._sent.difference_update(numbers)
+        if _UNSEEN in numbers and self._unseen_until is not None:
+            self.store.keep_told_until(self._unseen_until)
+            self._unseen_until = None
+
+    def _is_lost(self, before: JobState, after: State | None) -> bool:
+        """Whether a job is gone, nobody knows how it ended, and there is accounting to ask."""
+        known = self.view.context
+        if before.phase is Phase.ENDED or (isinstance(after, JobState) and after.uid == before.uid):
+            return False
+        asked = known is not None and known.settings.has_accounting
+        return asked and self.view.ended.end_of(before) is None
+
+    # --- the loop
+
+    async def run(self, tell: Tell, leads: Callable[[], bool], heard_at: Callable[[], Micros | None]) -> None:
+        """Ask accounting of what is owed and of what nobody saw, until cancelled.
+
+        Args:
+            tell: hears of the events.
+            leads: whether events are ours to tell.
+            heard_at: time of the last reading of slurmctld, while NATS hears of readings; else None.
+        """
+        failed = 0
+        while True:
+            try:
+                if leads():
+                    await self._tell_owed(tell)
+                await self._tell_unseen(tell, heard_at(), leads=leads())
+            except SlurmError as error:
+                self.instruments.failures.inc()
+                if not failed:
+                    self._log.warning("ends_not_known", error=str(error))
+                await asyncio.sleep(pause_after(failed, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE))
+                failed += 1
+            else:
+                failed = 0
+                await wake_or_timeout(self._wake, _LOOK_SECONDS)
+
+    async def _tell_owed(self, tell: Tell) -> None:
+        owed = [one for one in self.store.owed() if one.number not in self._sent]
+        if not owed:
+            return
+        now = self.clock()
+        try:
+            ended = {job.id: job for job in await self.controller.ended(sorted({one.job.id for one in owed}))}
+        except SlurmError:
+            self._send([one for one in owed if now - one.at > _NO_ANSWER], tell)
+            raise
+        self._send([one for one in owed if self._is_settled(one, ended.get(one.job.id), now)], tell)
+
+    def _is_settled(self, one: OwedEnd, ended: SlurmJob | None, now: Micros) -> bool:
+        """Whether the end can be told, which is kept if it is known: as cancelled, once accounting has had its time."""
+        job, there = one.job, self.view.uid_of(one.job.id)
+        # Under a number that was given again accounting tells of the other job.
+        if ended is None or ended.ends is None or ended.ends < job.submitted or there not in (None, job.uid):
+            return now - self._answered.setdefault(one.number, now) > _NO_END
+        outcome = OUTCOMES.get(ended.state, Outcome.FAILED)
+        self.view.ended.keep({job.uid: RunEnd(at=ended.ends, outcome=outcome, started=ended.started)})
+        return True
+
+    def _send(self, settled: Sequence[OwedEnd], tell: Tell) -> None:
+        """Tell the ends; none of a job that is there again."""
+        back = [one.number for one in settled if self.view.uid_of(one.job.id) == one.job.uid]
+        self.store.settle(back)
+        outgoing = []
+        for one in settled:
+            self._answered.pop(one.number, None)
+            if one.number not in back:
+                gone = StateChange(subject_of(one.job), one.job, None)
+                outgoing += [
+                    msgspec.structs.replace(event, seq=one.number) for event in self._diff.between(gone)
+                ]
+                self._sent.add(one.number)
+        if outgoing:
+            tell({}, outgoing)
+
+    async def _tell_unseen(self, tell: Tell, heard_at: Micros | None, *, leads: bool) -> None:
+        """Tell of the jobs that came and went since NATS last heard of a reading, if slurmctld may have forgotten any."""
+        known = self.view.context
+        if heard_at is None or known is None or self._unseen_until is not None:
+            return
+        since = self.store.told_until()
+        if leads and known.settings.has_accounting and since and heard_at - since > known.settings.ended_kept:
+            found = await self.controller.ended_since(max(since, heard_at - _LONGEST_GAP))
+            outgoing = [
+                msgspec.structs.replace(event, seq=_UNSEEN)
+                for job in self.view.unseen(self._marked(found))
+                for event in self._diff.between(StateChange(subject_of(job), None, job))
+            ]
+            if outgoing:
+                self._unseen_until = heard_at
+                tell({}, outgoing)
+                return
+        self.store.keep_told_until(heard_at)
+
+    def _marked(self, jobs: Sequence[SlurmJob]) -> list[SlurmJob]:
+        """The jobs with the comments that accounting keeps none of: those of submissions."""
+        marks = self.store.marks() if jobs else {}
+        return [
+            msgspec.structs.replace(job, comment=marks[job.account, job.id].comment())
+            if (job.account, job.id) in marks
+            else job
+            for job in jobs
+        ]
