@@ -17,7 +17,8 @@ from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.chaos.chaos_load import KubeBreaker, Load, blow, storm, worked_off
 from fairlead_testkit.fleets.fleet import whole_queue
-from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
+from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, levels
+from fairlead_testkit.fleets.what_stood import explained
 from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, things
 from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.nats_servers.proxy import FlakyProxy
@@ -109,8 +110,9 @@ async def test_a_storm_beside_a_real_kueue(kueue_lab: KubeLab, tmp_path: Path) -
                 await blow(load, breaker, SECONDS)
                 print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
                 proxy.longest_delay = 0.0
-                await fleet.all_ready()
-                await all_have_run(lab, fixture, load)
+                async with explained(fleet, bus):
+                    await fleet.all_ready()
+                    await all_have_run(lab, fixture, load)
                 await the_order_is_right(bus, fleet, fixture)
 
 
@@ -136,22 +138,25 @@ async def the_order_is_right(bus: Bus, fleet: KubeFleet, fixture: NamespaceFixtu
             item = things.workload(f"after-{tenant}-{number}", fixture.namespaces[tenant], QUEUE, {GPU: gpus})
             fixture.lab.api.create(item)
 
+    seen: dict[str, object] = {}
+
     async def same() -> bool:
         found = await whole_queue(bus, POOL)
         wanted = await asyncio.to_thread(from_scratch, fixture, fleet)
         order = [ranked.position.id for ranked in found.positions]
-        return (
-            not found.silent_shards
-            and len(wanted) > 0
-            and order == wanted
-            and (await asyncio.to_thread(fixture.kueue_order))[:4] == wanted[:4]
+        front = (await asyncio.to_thread(fixture.kueue_order))[:4]
+        seen.update(
+            wanted=wanted, order=order, front=front, silent=found.silent_shards, steering=found.steering
         )
+        return not found.silent_shards and len(wanted) > 0 and order == wanted and front == wanted[:4]
 
-    await eventually(same, 120, what="the order, and Kueue's front, equal those computed from scratch")
+    async with explained(fleet, bus, lambda: seen, lambda: levels(fixture)):
+        await eventually(same, 120, what="the order, and Kueue's front, equal those computed from scratch")
     for name, item in list(fixture.waiting().items())[::3]:
         fixture.lab.api.delete(
             f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{item['metadata']['namespace']}/workloads/{name}"
         )
     await asyncio.to_thread(fleet.server.restart)
-    await fleet.all_ready()
-    await eventually(same, 120, what="the order without the deleted ones")
+    async with explained(fleet, bus, lambda: seen, lambda: levels(fixture)):
+        await fleet.all_ready()
+        await eventually(same, 120, what="the order without the deleted ones")

@@ -23,6 +23,7 @@ from fairlead_sim.jobs import SimJob
 from fairlead_testkit.chaos.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.chaos.chaos_load import Breaker, Load, blow, storm
 from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, one_pool, submit_all, whole_queue
+from fairlead_testkit.fleets.what_stood import explained
 from fairlead_testkit.nats_servers.proxy import FlakyProxy
 from fairlead_testkit.oracles.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.timing.awaiting import eventually
@@ -96,9 +97,10 @@ async def test_nothing_is_lost_or_run_twice_and_the_order_is_right_after_a_storm
             await blow(load, breaker, SECONDS)
             print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
             proxy.longest_delay = 0.0
-            await fleet.all_ready()
-            await the_order_is_right(bus, fleet)
-            await deleted_jobs_stay_away(bus, fleet)
+            async with explained(fleet, bus):
+                await fleet.all_ready()
+                await the_order_is_right(bus, fleet)
+                await deleted_jobs_stay_away(bus, fleet)
             events = await history(bus, CLUSTER, load.acked)
     check_each_ran_once(simulated_jobs(fleet.store), events, load.acked)
     check_epochs(events)
