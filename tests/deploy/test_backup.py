@@ -13,6 +13,7 @@ from fairlead_contracts.policyfile.read import encode_document
 from fairlead_testkit import eventually
 from fairlead_testkit.chaos.audit import stated_job
 from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
+from fairlead_testkit.fleets.what_stood import explained
 from fairlead_testkit.processes.process import ServiceProcess
 
 GPUS = 2
@@ -66,15 +67,40 @@ async def test_a_snapshot_brings_all_back_and_lost_disks_take_neither_jobs_nor_t
         assert await run(bus) == {"long-0000", "long-0001"}, "nothing that came twice runs twice"
 
 
-async def put_back(bus: Bus, fleet: Fleet, snapshot: Path | None) -> None:
-    """Ends everything; the server starts again on the snapshot, or on an empty disk that is set up anew; services follow."""
-    for service in fleet.services.values():
-        await service.stop()
+async def test_services_that_run_while_a_snapshot_is_put_back_follow_who_leads_after_it(
+    tmp_path: Path,
+) -> None:
+    """Epochs are sequences of NATS: all that they remember of who led since is above whoever leads from then on."""
+    fleet = Fleet(tmp_path, policy=policy(waits=1), gpus=GPUS)
+    snapshot = tmp_path / "snapshot"
+    async with fleet.running() as bus:
+        await submit_all(bus, HOLDS, equal_jobs("long", GPUS + 1, run_seconds=3600))
+        await submit_all(bus, WAITS, equal_jobs("late", len(LATE), run_seconds=3600))
+        await eventually(partial(wait, bus, WAITING), 60, what="they are taken in")
+        with fleet.server.paused():
+            shutil.copytree(fleet.server.directory / "store", snapshot)
+        for service in fleet.services.values():  # others lead, and others own
+            service.kill()
+            await started(service)
+        server_on(fleet, snapshot)
+        async with explained(fleet, bus):
+            await check_order_goes_on(bus, fleet)
+
+
+def server_on(fleet: Fleet, snapshot: Path | None) -> None:
+    """Has the server start again on the snapshot, or on an empty disk."""
     fleet.server.kill()
     shutil.rmtree(fleet.server.directory / "store")
     if snapshot is not None:
         shutil.copytree(snapshot, fleet.server.directory / "store")
     fleet.server.start()
+
+
+async def put_back(bus: Bus, fleet: Fleet, snapshot: Path | None) -> None:
+    """Ends everything; the server starts again on the snapshot, or on an empty disk that is set up anew; services follow."""
+    for service in fleet.services.values():
+        await service.stop()
+    server_on(fleet, snapshot)
     if snapshot is None:
         await fleet.prepare(bus)
     await started(*fleet.services.values())

@@ -53,7 +53,7 @@ async def test_streams_of_one_copy_get_three_and_keep_what_they_hold(bus: Bus) -
 async def test_a_stored_message_outlives_the_leader_that_acked_it(servers: NatsCluster, bus: Bus) -> None:
     await provision(bus, topology(["c1"]), replicas=3)
     stored = await bus.publish(NODE, b"stays")
-    created = await bus.jetstream.created(STATE)
+    created = (await bus.jetstream.stream(STATE)).created
     leader = await servers.stream_leader(bus, STATE)
     leader.kill()
 
@@ -61,7 +61,9 @@ async def test_a_stored_message_outlives_the_leader_that_acked_it(servers: NatsC
         return await seq_of(bus)
 
     assert await eventually(found, 60, what="another server leads the stream") == stored.seq
-    assert await bus.jetstream.created(STATE) == created  # else every mirror would forget what it knows
+    assert (
+        await bus.jetstream.stream(STATE)
+    ).created == created  # else every mirror would forget what it knows
 
 
 async def seq_of(bus: Bus) -> int | None:

@@ -1,4 +1,5 @@
 import asyncio
+import shutil
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -142,6 +143,25 @@ async def test_a_stream_made_anew_is_believed(bus: Bus) -> None:
             bus.connection._client.force_reconnect()
         )  # rather than wait for the silence of the lost consumer
         await eventually(lambda: mirror.values[at("a")].stamp == (1, 1), on=wake)
+
+
+async def test_a_stream_that_is_put_back_to_a_snapshot_is_believed(bus: Bus, nats_server: NatsServer) -> None:
+    """Sequences and epochs begin again at the snapshot: who led since would drop all that the next leader says."""
+    disk, wake = nats_server.directory / "store", asyncio.Event()
+    await bus.publish(at("a"), node("a", epoch=1))
+    with nats_server.paused():
+        shutil.copytree(disk, nats_server.directory / "snapshot")
+    await bus.publish(at("b"), node("b", epoch=2))
+    await bus.publish(at("a"), node("a", epoch=9))
+    async with running(a_mirror(bus, wake)) as mirror:
+        nats_server.kill()
+        shutil.rmtree(disk)
+        shutil.copytree(nats_server.directory / "snapshot", disk)
+        nats_server.start()
+        await eventually(lambda: mirror.history == 1 and mirror.complete, on=wake)
+        assert mirror.values[at("a")].epoch == 1
+        await bus.publish(at("a"), node("a", epoch=2))
+        await eventually(lambda: mirror.values[at("a")].epoch == 2, on=wake)
 
 
 async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(

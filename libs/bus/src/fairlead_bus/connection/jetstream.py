@@ -132,11 +132,19 @@ class ConsumerFacts(msgspec.Struct):
     config: dict[str, object]
 
 
-class _StreamFacts(msgspec.Struct):
+class _StreamEnd(msgspec.Struct):
+    last_seq: int
+
+
+class StreamFacts(msgspec.Struct):
+    """A stream's information, as far as it is needed here."""
+
     created: str
+    """The time at which it was made, as the server writes it: a stream made anew has another one."""
+    state: _StreamEnd
 
 
-_stream_facts = msgspec.json.Decoder(_StreamFacts)
+_stream_facts = msgspec.json.Decoder(StreamFacts)
 _pub_answer = msgspec.json.Decoder(_PubAnswer)
 _api_answer = msgspec.json.Decoder(_ApiAnswer)
 _raw_answer = msgspec.json.Decoder(_RawAnswer)
@@ -245,9 +253,9 @@ class JetStream:
             return None
         return _stored(_raw_answer.decode(data).message)
 
-    async def created(self, stream: str) -> str:
-        """The time at which the stream was created, as the server writes it: a stream made anew has another one."""
-        return _stream_facts.decode(await self._read(f"STREAM.INFO.{stream}")).created
+    async def stream(self, stream: str) -> StreamFacts:
+        """The stream, as its leader knows it."""
+        return _stream_facts.decode(await self._read(f"STREAM.INFO.{stream}"))
 
     async def create_consumer(
         self,

@@ -118,6 +118,9 @@ class Mirror[T]:
         """Whether `values` holds everything that stood when the last replay ended, and all changes since."""
         self.seq = 0
         """Stream sequence that `values` has processed; stands still during a replay."""
+        self.history = 0
+        """Number of times that the stream was made anew, or put back to an earlier moment: sequences, and all that was judged
+        by them, begin again."""
         self.rebuilds = 0
         """Replays begun after the first."""
 
@@ -130,14 +133,6 @@ class Mirror[T]:
     def unreadable(self) -> Mapping[str, str]:
         """Subjects under which something stands that cannot be read, and why."""
         return self._unreadable
-
-    @property
-    def stream_created(self) -> str:
-        """The time at which the mirrored stream was made, as the server says; empty before the first replay.
-
-        A change means that the stream was made anew: sequences, and all that was judged by them, begin again.
-        """
-        return self._created
 
     @property
     def pending(self) -> Mapping[str, T | None]:
@@ -200,19 +195,23 @@ class Mirror[T]:
             await feed.until_broken()
 
     async def _check_stream(self) -> None:
-        """Forgets what was remembered of a stream that was made anew: it counts from 1 again, so all would seem old."""
+        """Forgets what was remembered of a stream that counts again what it had counted: all that comes would seem old.
+
+        It was made anew, or put back to a snapshot, or its server lost power and what it had not synced yet.
+        """
         try:
-            created = await self._bus.jetstream.created(self._stream)
+            found = await self._bus.jetstream.stream(self._stream)
         except JetStreamNotFoundError as error:
             if self._may_come_back():
                 raise ReplayBrokenError(f"the stream {self._stream} has gone") from error
             raise NotProvisionedError(f"stream {self._stream}") from error
         self._gone_at = None
-        if self._created and created != self._created:
+        if self._created and (found.created != self._created or found.state.last_seq < self.seq):
+            self.history += 1
             self._fingerprints.clear()
             self._tombstones.clear()
             self._bus.observer.note("mirror.new_stream", stream=self._stream)
-        self._created = created
+        self._created = found.created
 
     def _may_come_back(self) -> bool:
         """Whether the stream was there just now: who makes it anew deletes it first, and feeds hear of that at once."""

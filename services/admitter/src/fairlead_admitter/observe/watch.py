@@ -108,7 +108,8 @@ class Watch:
         self._words_heard: dict[str, bytes | None] = {}
         self._shards: dict[str, tuple[str, int]] = {}
         self._known = asyncio.Event()
-        self._decision_stream_created = ""
+        self._history = 0
+        """Number of the decision stream's history that the gate knows."""
         self._document_due = False
         self._replayed = False
         self._seq = 0
@@ -247,12 +248,10 @@ class Watch:
         )
 
     def _forget_epochs_of_old_stream(self) -> None:
-        """Forgets decisions where their stream was made anew: epochs are its sequences, and begin again."""
-        created = self._decisions.stream_created
-        if self._decision_stream_created and created != self._decision_stream_created:
-            self.gate = DecisionGate()
-            self._log.warning("the decision stream was made anew: epochs begin again")
-        self._decision_stream_created = created
+        """Forgets decisions where their stream was made anew or put back: epochs are its sequences, and begin again."""
+        if self._history != self._decisions.history:
+            self._history, self.gate = self._decisions.history, DecisionGate()
+            self._log.warning("the decision stream was made anew or put back: epochs begin again")
 
     async def _look_at_policy(self) -> None:
         changed = self._policy.take().changed
