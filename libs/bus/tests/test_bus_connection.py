@@ -50,6 +50,12 @@ async def test_a_lone_server_has_a_new_incarnation_after_each_start(
     forget()
 
 
+async def test_a_server_that_is_stopped_is_said_not_to_answer(nats_server: NatsServer) -> None:
+    with nats_server.paused(), pytest.raises(ConnectFailedError, match=r":\d+: no answer$"):
+        async with connect(ConnectionSettings(url=nats_server.url, connect_timeout_seconds=2.5), name="late"):
+            pass
+
+
 async def test_nothing_published_while_disconnected_arrives_later(
     nats_server: NatsServer, bus: Bus, tally: BusTally
 ) -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, BusTally, Follower, KeyExistsError
+from fairlead_bus import Bucket, Bus, BusTally, Follower, KeyExistsError, PublishUncertainError
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.ownership.membership import Membership
 from fairlead_bus.ownership.roster import Roster
@@ -64,6 +64,28 @@ async def let_go(bus: Bus, key: str) -> AsyncIterator[None]:
         await follower.ready.wait()
         yield
         await eventually(lambda: any(one.get("KV-Operation") == "DEL" for one in written))
+
+
+async def test_who_is_acknowledged_nothing_says_where_to_look(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the server's disk is full: it answers all else as before, and says why in its own log alone."""
+
+    async def unacknowledged(subject: str, *_: object, **__: object) -> None:
+        raise PublishUncertainError(f"no ack for {subject}")
+
+    wake = asyncio.Event()
+    roster = Roster(bus, wake=wake)
+    member = Membership(bus, roster, role="scorer", replica="a", describe=lambda: lease("a"))
+    leader = Leadership(bus, role="admitter", cluster="c1", replica="a", wake=wake)
+    async with background(roster, member, leader):
+        await eventually(lambda: member.trusted and leader.epoch)
+        assert member.trouble() is leader.trouble() is None
+        with monkeypatch.context() as disk:
+            disk.setattr(bus, "publish", unacknowledged)
+            for trouble in (member.trouble, leader.trouble):
+                assert "`no space left on device`" in await eventually(trouble)
+        await eventually(lambda: member.trouble() is leader.trouble() is None)
 
 
 async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:

@@ -11,13 +11,14 @@ from fairlead_bus import Bucket, Bus
 from fairlead_cli.client.submitting.flags import JobFlags
 from fairlead_cli.client.submitting.following import Following, answer_line
 from fairlead_cli.client.submitting.gathering import gather
-from fairlead_cli.client.submitting.publishing import pack
+from fairlead_cli.client.submitting.publishing import pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
 from fairlead_cli.client.submitting.session import who_is_meant
 from fairlead_cli.errors import InputError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
+from fairlead_testkit.nats_servers.streams import change_stream
 
 FLAGS = JobFlags(cluster="sim", tenant="team-a")
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -338,3 +339,17 @@ async def test_a_tenant_of_the_policy_without_a_queue_is_not_asked_whether_it_me
     assert await who_is_meant(bus, ["vision"]) == []
     [told] = await who_is_meant(bus, ["vison", "vision"])
     assert told.startswith("tenant vison: did you mean vision?")
+
+
+@pytest.mark.integration
+async def test_who_is_acknowledged_nothing_is_told_where_to_look(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where NATS' disk is full: it says so in its own log alone."""
+    monkeypatch.setattr("fairlead_bus.streams.publisher.ACK_SECONDS", 0.05)
+    await change_stream(bus, topology.SUBMIT, no_ack=True)
+    failed: list[str] = []
+    drafts = [Draft(cluster="lab", tenant="x", id=name, body={"id": name}) for name in "ab"]
+    assert await publish_all(bus, list(map(pack, drafts)), failed=lambda _, why: failed.append(why)) == []
+    assert failed == ["could not be stored: no ack within 0.05 s"] * 2
+    assert "`no space left on device`" in capsys.readouterr().err

@@ -60,6 +60,15 @@ def test_who_holds_up_the_order_of_a_shared_pool_is_told_beside_each_of_its_clus
     assert bool(before) == needs_leave, "both are said"
 
 
+def test_a_scorer_whose_lease_nats_does_not_keep_says_that_what_it_knows_may_be_old() -> None:
+    """No lease that ended meanwhile is told: the server cannot write that it did."""
+    _, view = steered(WATCHED, a_lease("admitter"))
+    assert view.unheard() == {}
+    view.cut_off = lambda: "NATS does not keep its lease"
+    [steering] = view.of("c1/gpu")
+    assert view.unheard() == {"c1": steering.unheard} == {"c1": "NATS does not keep its lease"}
+
+
 def test_who_was_stopped_by_levels_that_should_have_been_gone_is_said_of_its_pool_alone() -> None:
     for preemptions, told in (({"c1/gpu": 2, "c1/cpu": 1}, 2), ({"c1/cpu": 1}, 0)):
         steering, _ = steered(a_lease("admitter", preemptions_by_left_levels=preemptions))

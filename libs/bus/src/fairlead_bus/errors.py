@@ -136,6 +136,20 @@ class RemoteError(FatalBusError):
         self.payload = payload
 
 
+NO_ACK_HINT = (
+    "Where that goes on, NATS' log says why: a full disk (`no space left on device`: make room, then restart NATS), or no "
+    "leader (two of three servers have to run)."
+)
+"""The next step of a person whom NATS acknowledges nothing. Trap: a server whose disk is full says so in its log and its
+/healthz alone; it answers all else as before."""
+
+
+def not_kept(what: str, error: BusError) -> str:
+    """The trouble that NATS did not take a write, in words, and what to do where it goes on."""
+    told = f"NATS does not keep {what}: {error}"
+    return f"{told}. {NO_ACK_HINT}" if isinstance(error, PublishUncertainError) else told
+
+
 class Rejected(Exception):  # noqa: N818 - a handler's verdict on a question, not a failure of ours
     """Raised by a handler of questions: the asker gets a `RemoteError` with the same code, text and payload."""
 

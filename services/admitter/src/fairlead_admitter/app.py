@@ -166,6 +166,7 @@ class Admitter:
             wake=self._wake,
         )
         self._add_readiness(lead)
+        self._lifecycle.readiness.add("lease", leadership.trouble)
         self._add_intake_readiness(intake)
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())

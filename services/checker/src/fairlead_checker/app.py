@@ -49,6 +49,7 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
         )
         readiness = lifecycle.readiness
         readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
+        readiness.add("lease", leadership.trouble)
         readiness.add("cluster", why_not)
         readiness.tell("role", lambda: "standby" if leadership.epoch is None else "leader")
         async with lifecycle.supervise() as tasks:

@@ -76,13 +76,14 @@ async def _score(
     lifecycle.metrics.registry.register(series)
     asker = ShardAsker(bus, scorer.owns, timeout=settings.answer_seconds)
     reserved = ReserveView(state_view.cache, roster)
-    steering = SteeringView(state_view.cache, state_view.words, roster, reserved, state_view.unmarked)
+    unkept, unmarked = scorer.membership.trouble, state_view.unmarked
+    steering = SteeringView(state_view.cache, state_view.words, roster, reserved, unmarked, unkept)
     explainer = Explainer(state_view.cache, asker, steering, reserved, traced=lifecycle.spans.ratio)
     questions = Questions(state_view.cache, asker, explainer, steering, wall_clock)
     why_not = lambda: state_view.why_no_state() or state_view.why_no_policy()  # noqa: E731 # one line of wiring
     server = QueryServer(bus, questions, record, why_not, settings.tenant_asks_per_second)
     lifecycle.readiness.add(
-        "members", lambda: None if roster.complete else "the live scorers are not known yet"
+        "members", lambda: unkept() if roster.complete else "the live scorers are not known yet"
     )
     async with AsyncExitStack() as until:
         await server.open(until)

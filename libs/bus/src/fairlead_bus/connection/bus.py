@@ -190,7 +190,7 @@ def with_publish_headers(
 
 
 def _in_words(error: object) -> str:
-    """The reason of a failure in words: the operating system's own, where asyncio has them around a number."""
+    """The reason of a failure in words: the operating system's own, where asyncio has them around a number; empty for silence."""
     if not isinstance(error, OSError) or isinstance(error, ssl.SSLError) or error.errno is None:
         # What TLS has against a certificate stands in its text alone: its number is TLS's own.
         return str(error)
@@ -222,7 +222,7 @@ async def connect(
     except TimeoutError as error:
         await connection.close()
         raise ConnectFailedError(
-            f"no connection to {settings.redacted()['url']}: {_in_words(connection.last_error)}"
+            f"no connection to {settings.redacted()['url']}: {_in_words(connection.last_error or '') or 'no answer'}"
         ) from error
     try:
         yield Bus(connection, name)

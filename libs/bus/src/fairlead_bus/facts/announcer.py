@@ -179,13 +179,15 @@ class Announcer:
     def why_not_ready(self) -> str | None:
         """The reason not to be ready, for an owner without a standby."""
         if self._leadership.epoch is None:
-            return "does not lead for the cluster"
+            return self._leadership.trouble() or "does not lead for the cluster"
         return self.why_not_reconciled()
 
     def why_not_reconciled(self) -> str | None:
-        """The reason for which NATS may differ from the truth; None where it does not, and where we do not lead."""
+        """The reason for which NATS may differ from the truth; None where it does not, and where somebody else may lead."""
         epoch = self._leadership.epoch
-        if epoch is None or self._reconciled_for == (epoch, self._connections):
+        if epoch is None:
+            return self._leadership.trouble()
+        if self._reconciled_for == (epoch, self._connections):
             return None
         return "the state on NATS is not yet reconciled"
 

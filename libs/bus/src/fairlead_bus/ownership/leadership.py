@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import MSG_ID
-from fairlead_bus.errors import BusError, RetryableBusError
+from fairlead_bus.errors import BusError, RetryableBusError, not_kept
 from fairlead_bus.streams.bucket import KV_DELETE, bucket_stream
 from fairlead_bus.streams.compare_and_swap import SwapRefusedError, new_msg_id, swap
 from fairlead_bus.streams.mirror import Mirror, is_deletion
@@ -53,7 +53,12 @@ class Leadership:
         self._overtaken: int | None = None
         self._last = 0
         self._trusted_until = 0.0
+        self._missed = ""
         self._lapse: asyncio.TimerHandle | None = None
+
+    def trouble(self) -> str | None:
+        """The reason for which the lead can be neither taken nor kept; None where NATS says who has it."""
+        return self._missed or None
 
     @property
     def epoch(self) -> int | None:
@@ -105,10 +110,14 @@ class Leadership:
             try:
                 await (self._acquire() if self._held is None else self._renew())
             except SwapRefusedError:
+                self._missed = ""
                 self._lose()
             except RetryableBusError as error:
                 pause = _RETRY_SECONDS
+                self._missed = not_kept("the lease of who leads", error)
                 self.bus.observer.note("leadership.missed", cluster=self.cluster, error=str(error))
+            else:
+                self._missed = ""
             if self.epoch != led:
                 self.wake.set()
             await self._pause(pause)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Ack
-from fairlead_bus.errors import BusError, RetryableBusError, WrongLastSequenceError
+from fairlead_bus.errors import BusError, RetryableBusError, WrongLastSequenceError, not_kept
 from fairlead_bus.ownership.roster import Roster
 from fairlead_bus.streams.bucket import KV_DELETE, bucket_stream
 from fairlead_contracts.base.codec import to_json
@@ -34,6 +34,7 @@ class Membership:
         self._subject = kv_subject(MEMBERS, member_key(role, replica))
         self._describe = describe
         self._renewed: float | None = None
+        self._missed = ""
         self._last = 0
         """Sequence of what we wrote last."""
         self._renew_now = asyncio.Event()
@@ -42,6 +43,10 @@ class Membership:
     def trusted(self) -> bool:
         """Whether others still count us in, judged by our own clock: from before our last acked renewal was sent."""
         return self._renewed is not None and time.monotonic() - self._renewed < LEASE_SECONDS
+
+    def trouble(self) -> str | None:
+        """The reason for which others may not count us in any more; None while they do, and before they did."""
+        return None if self.trusted else self._missed or None
 
     @property
     def visible(self) -> bool:
@@ -75,6 +80,7 @@ class Membership:
         try:
             await self._put(to_json(self._describe()))
         except (RetryableBusError, WrongLastSequenceError) as error:
+            self._missed = not_kept("its lease", error)
             self._bus.observer.note("membership.missed", error=str(error))
         else:
             self._renewed = sent

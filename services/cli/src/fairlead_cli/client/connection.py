@@ -18,9 +18,11 @@ from fairlead_bus import (
     MisconfiguredError,
     NobodyAnswersError,
     NoStreamError,
+    PublishUncertainError,
     RemoteError,
     connect,
 )
+from fairlead_bus.errors import NO_ACK_HINT
 from fairlead_cli.client.instance import find_url
 from fairlead_cli.errors import CommandError, InputError, NoScorerAnswersError, NotRunningError, leaves
 from fairlead_contracts import subjects
@@ -38,6 +40,7 @@ _NOT_YET = 503
 _TOLD = (CommandError, BusError, OSError)
 """Kinds of failure of which a person is told the first one found in a group; the last is a full disk, or a
 pipe nobody reads."""
+_STORED = "It may have taken effect all the same: look before you repeat it."
 _PREFIX = "FAIRLEAD_NATS_"
 _CREDENTIALS = ("user", "password", "token", "creds", "nkey_seed", "tls_ca", "tls_cert", "tls_key")
 
@@ -170,4 +173,5 @@ def _in_words(error: BusError) -> CommandError:
         return CommandError(
             f"NATS denies this to our user: {error}", hint="Credentials come from FAIRLEAD_NATS_*."
         )
-    return CommandError(f"NATS: {error}")
+    uncertain = isinstance(error, PublishUncertainError)
+    return CommandError(f"NATS: {error}", hint=f"{_STORED} {NO_ACK_HINT}" if uncertain else "")

@@ -37,6 +37,8 @@ class SteeringView:
     reserved: ReserveView
     unmarked: Callable[[str], list[str]]
     """The clusters that hold a pool's order up."""
+    cut_off: Callable[[], str | None] = lambda: None
+    """The reason for which NATS takes nothing from us, and may tell us of no lease that has ended."""
 
     def of(self, pool: str) -> list[Steering]:
         """The steering of each cluster that is joined into the pool and has queues there, by name."""
@@ -56,7 +58,9 @@ class SteeringView:
 
     def unheard(self) -> dict[str, str]:
         """Watched clusters of which nothing is heard, and why what is known of each may be old."""
-        return {lease.cluster: lease.silent for lease in self.leaders.leaders(_WATCHER) if lease.silent}
+        cut_off = self.cut_off()
+        watched = self.leaders.leaders(_WATCHER)
+        return {lease.cluster: why for lease in watched if (why := cut_off or lease.silent)}
 
     def is_unanswered(self, job: JobState) -> bool:
         """Whether the job has its quota and waits for a check that nobody answers now."""
@@ -85,7 +89,7 @@ class SteeringView:
             enforcement=how,
             enforcement_why=why,
             withheld="; ".join(filter(None, unwritten)),
-            unheard=(_UNWATCHED if watcher is None else watcher.silent) or msgspec.UNSET,
+            unheard=self.cut_off() or (_UNWATCHED if watcher is None else watcher.silent) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
             unanswered=(0 if checked else self.cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
             left_alone=left_alone or msgspec.UNSET,

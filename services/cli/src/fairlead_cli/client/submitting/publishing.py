@@ -15,10 +15,13 @@ from fairlead_bus import (
     PayloadTooLargeError,
     Publisher,
     PublishFailedError,
+    PublishUncertainError,
     RetryableBusError,
 )
+from fairlead_bus.errors import NO_ACK_HINT
 from fairlead_cli.client.submitting.following import SubmissionName
 from fairlead_cli.client.submitting.reading import Draft
+from fairlead_cli.console import say
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import peek_id
 
@@ -69,7 +72,7 @@ async def publish_all(
     """
     stored: list[SubmissionName] = []
     left = list(messages)
-    attempts = 0
+    attempts, unacked = 0, False
     while left:
         attempts += 1
         last = attempts == _ATTEMPTS
@@ -78,6 +81,7 @@ async def publish_all(
             if isinstance(error, RetryableBusError) and not isinstance(error, NoStreamError) and not last:
                 again.append(message)
             elif error is not None:
+                unacked = unacked or isinstance(error, PublishUncertainError)
                 failed(message.name, _problem(message, error))
             else:
                 stored.append(message.name)
@@ -86,6 +90,8 @@ async def publish_all(
         left = again
         if left:
             await asyncio.sleep(_PAUSE_SECONDS)
+    if unacked:
+        say(NO_ACK_HINT)
     return stored
 
 
