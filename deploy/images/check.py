@@ -3,7 +3,7 @@
     make images-check
 
 Needs an engine (`docker info`), and a base image with Python 3.13: where none can be pulled, `deploy/images/base.sh`
-makes one by hand. docker-compose is the one on the PATH, else that which the tests build with Go. Of the monitoring
+makes one by hand. docker-compose is the one on the PATH, else it is built with Go. Of the monitoring
 profile only what the engine has images of is started. Prints a line for each thing seen; exit 1 where one is not so.
 
 FAIRLEAD_BASE: the base image. BUILD_OPTIONS: more options of `docker build`, as `--network host`.
@@ -272,14 +272,14 @@ def compose_words(*words: str) -> list[str]:
 
 @functools.cache
 def program() -> str:
-    """The docker-compose of this machine, or the tests' own."""
+    """The docker-compose of this machine, or one that is built with Go."""
     found = shutil.which("docker-compose")
     if found is not None:
         return found
     from fairlead_testkit.kubelab.building import build as build_kit  # only here
-    from fairlead_testkit.kubelab.toolsets import DEPLOY
+    from fairlead_testkit.kubelab.toolsets import COMPOSE
 
-    return str(build_kit(DEPLOY).binary("docker-compose"))
+    return str(build_kit(COMPOSE).binary("docker-compose"))
 
 
 @contextlib.contextmanager

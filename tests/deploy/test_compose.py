@@ -44,14 +44,9 @@ type ComposeService = dict[str, Any]
 
 
 def config(kit: Kit, *profiles: str, **variables: str) -> dict[str, ComposeService]:
-    """The services of a profile, as docker-compose itself reads the file."""
+    """The services of a profile, as docker-compose's own loader reads the file."""
     done = subprocess.run(
-        [
-            str(kit.binary("docker-compose")),
-            f"--project-directory={ROOT}",
-            *(f"--profile={one}" for one in profiles),
-            *("config", "--format", "json"),
-        ],
+        [str(kit.binary("compose-config")), str(ROOT), *profiles],
         cwd=ROOT,
         env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **variables},
         capture_output=True,

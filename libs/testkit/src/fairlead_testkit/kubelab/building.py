@@ -100,6 +100,7 @@ def _content_hash(toolset: Toolset) -> str:
     for part in (
         (module / "go.mod").read_bytes(),
         (module / "go.sum").read_bytes(),
+        *(source.read_bytes() for source in sorted(module.glob("*.go"))),
         repr((_LAYOUT, toolset, platform.system(), platform.machine())).encode(),
     ):
         digest.update(hashlib.sha256(part).digest())

@@ -114,10 +114,17 @@ JAEGER = Toolset(
 )
 """Tools of Jaeger, a place for traces with a query API; its pages are not in the Go module."""
 
-DEPLOY = Toolset(
+COMPOSE = Toolset(
     folder="compose",
     kueue="",
     binaries={"docker-compose": "github.com/docker/compose/v2/cmd"},
+)
+"""docker-compose, for a machine that has an engine alone."""
+
+DEPLOY = Toolset(
+    folder="compose-config",
+    kueue="",
+    binaries={"compose-config": "."},
     manifests=(
         *(
             Manifests(
@@ -138,4 +145,5 @@ DEPLOY = Toolset(
         ),
     ),
 )
-"""Tools that check the files that people deploy with: docker-compose, and the kinds that are not Kubernetes' own."""
+"""Tools that check the files that people deploy with: the loader of docker-compose, a tenth of its packages, and the
+kinds that are not Kubernetes' own."""

@@ -119,7 +119,7 @@ def jaeger(pytestconfig: pytest.Config, tmp_path: "Path") -> "Iterator[Jaeger]":
 
 @pytest.fixture(scope="session")
 def deploy_kit(pytestconfig: pytest.Config) -> "Kit":
-    """docker-compose, and the kinds that manifests use beside Kubernetes' own."""
+    """The loader of docker-compose, and the kinds that manifests use beside Kubernetes' own."""
     from fairlead_testkit.kubelab.toolsets import DEPLOY
 
     return _kit(pytestconfig, DEPLOY)

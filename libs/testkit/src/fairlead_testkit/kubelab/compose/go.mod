@@ -1,4 +1,4 @@
-// docker-compose, to check docker-compose.yml without an engine.
+// docker-compose, to run docker-compose.yml on an engine.
 module fairlead-compose
 
 go 1.24.9
