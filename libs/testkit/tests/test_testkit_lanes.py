@@ -122,6 +122,27 @@ def test_the_longest_files_are_there_and_begin_first(
     ]
 
 
+def test_a_file_whose_kit_is_being_built_lets_others_go_first(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(pytester.path)
+    texts = {
+        "test_k.py": KUBE,
+        "test_t.py": f"{INTEGRATION}\ndef test_it(jaeger): ...",
+        "test_i.py": INTEGRATION,
+    }
+    for name, text in texts.items():
+        (pytester.path / name).write_text(text)
+    scheduling = lanes.LaneScheduling(pytester.parseconfig("-n", "7", "-p", "no:cacheprovider"))
+    scheduling._queues = scheduling._sorted([f"{name}::test_it" for name in texts])
+    scheduling._kits._missing = frozenset({"kube", "jaeger"})
+    assert scheduling._next([lanes.KUBE, lanes.PROCESSES]) == ["test_i.py::test_it"]
+    scheduling._kits._missing = frozenset({"kube"})
+    assert scheduling._next([lanes.KUBE, lanes.PROCESSES]) == ["test_t.py::test_it"]
+    assert scheduling._next([lanes.KUBE, lanes.PROCESSES]) == ["test_k.py::test_it"], "nothing else is left"
+    assert scheduling._next([lanes.KUBE, lanes.PROCESSES]) is None
+
+
 def test_a_worker_reads_no_file_that_it_never_takes(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nmarkers =\n    integration\n")
     reads = "(pathlib.Path(__file__).with_suffix(f'.{os.environ[\"PYTEST_XDIST_WORKER\"]}')).touch()"

@@ -1,7 +1,7 @@
 """The lab as pytest fixtures; part of the plugin.
 
-What is missing is built before the first test, outside of every test's time limit. Where that cannot be, tests with
-the marker `kube` are skipped with a line that says what to do; where CI=true is set they fail.
+Where the lab cannot be built, tests with the marker `kube` are skipped with a line that says what to do; where CI=true is
+set they fail.
 """
 
 import contextlib
@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_testkit.processes.apt import go_without
+from fairlead_testkit.pytest_plugin.kits import FAILED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fairlead_testkit.kubelab import Kit, KubeLab, KubeLabError, LabOptions
+    from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions
     from fairlead_testkit.kubelab.toolsets import Toolset
     from fairlead_testkit.telemetry.jaeger import Jaeger
 
 type LabFactory = "Callable[[LabOptions], KubeLab]"
 """Starts a lab of its own for one test; all of them end with the test."""
 
-MARKER = "kube"
-_FAILED: pytest.StashKey["dict[str, KubeLabError]"] = pytest.StashKey()
-"""Failures of building, by folder of the tool set."""
 REST_AFTER_SECONDS = 10.0
 """Seconds without a test that uses the session's lab, after which it rests: meanwhile Kubernetes deletes the pods of
 the last one."""
@@ -62,43 +60,6 @@ def wake_or_rest(item: pytest.Item) -> None:
         shared.rests = True
 
 
-def build_missing(session: pytest.Session) -> None:
-    """Build what is missing, where a test of the lab was selected."""
-    config = session.config
-    if config.option.collectonly:
-        return
-    wanted = _wanted(session.items)
-    if not wanted:
-        return
-    from fairlead_testkit.kubelab import Kit, KubeLabError, build
-
-    capture = config.pluginmanager.getplugin("capturemanager")
-    failed = config.stash.setdefault(_FAILED, {})
-    for toolset in wanted:
-        if Kit.found(toolset) is not None:
-            continue
-        with capture.global_and_fixture_disabled():
-            try:
-                build(toolset)
-            except KubeLabError as error:  # said by each test that wants it; the others can run
-                failed[toolset.folder] = error
-
-
-def _wanted(items: list[pytest.Item]) -> "list[Toolset]":
-    asked = {
-        call.params.get("kueue") for item in items if (call := getattr(item, "callspec", None)) is not None
-    }
-    fixtures = {name for item in items for name in getattr(item, "fixturenames", ())}
-    marked = any(item.get_closest_marker(MARKER) for item in items)
-    if not (marked or asked - {None} or fixtures & {"jaeger", "deploy_kit"}):
-        return []
-    from fairlead_testkit.kubelab.toolsets import CURRENT, DEPLOY, JAEGER, OLDER  # with all that a lab needs
-
-    wanted = [CURRENT] if marked else []
-    wanted += [toolset for version, toolset in OLDER.items() if version in asked]
-    return [*wanted, *(kit for name, kit in (("jaeger", JAEGER), ("deploy_kit", DEPLOY)) if name in fixtures)]
-
-
 @pytest.fixture(scope="session")
 def kube_kit(pytestconfig: pytest.Config) -> "Kit":
     """The lab's binaries."""
@@ -129,7 +90,7 @@ def _kit(config: pytest.Config, toolset: "Toolset") -> "Kit":
     """The kit. Skips where Go is missing; anything else is a failure, and so is that in CI."""
     from fairlead_testkit.kubelab import GoMissingError, build
 
-    failed = config.stash.get(_FAILED, {})
+    failed = config.stash.get(FAILED, {})
     try:
         if toolset.folder in failed:
             raise failed[toolset.folder]

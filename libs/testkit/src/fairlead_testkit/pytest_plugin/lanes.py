@@ -22,6 +22,8 @@ from typing import Protocol
 
 import pytest
 
+from fairlead_testkit.pytest_plugin.kits import KitBuilding, KitName, named_in
+
 type LaneName = str
 ALL = KUBE, PROCESSES, HERMETIC = "kube", "processes", "hermetic"
 PLANS: dict[int, tuple[tuple[LaneName, ...], ...]] = {
@@ -143,8 +145,9 @@ class LaneScheduling:
         self._queues: dict[LaneName, deque[list[str]]] | None = None
         self._given: dict[XdistWorker, dict[str, None]] = {}
         """Tests that each worker was given and has not finished, in its order."""
-        self._lanes: dict[str, LaneName] = {}
-        """The lane of each file that was looked at."""
+        self._files: dict[str, tuple[LaneName, frozenset[KitName]]] = {}
+        """The lane of each file that was looked at, and the kits that it may want."""
+        self._kits = KitBuilding()
 
     @property
     def nodes(self) -> list[XdistWorker]:
@@ -189,6 +192,7 @@ class LaneScheduling:
             for node, found in self._collections.items():
                 self._check_found(found, tests, lanes_of(node))
             self._queues = self._sorted(tests)
+            self._kits.begin(kit for _, kits in self._files.values() for kit in kits)
             if (session := self.config.pluginmanager.get_plugin("session")) is not None:
                 session.testscollected = len(tests)  # xdist takes those of one worker for all
         for node in self.nodes:
@@ -244,14 +248,23 @@ class LaneScheduling:
         if node.shutting_down or node not in self._collections:
             return
         given, known = self._given[node], self._collections[node]
-        queues = self._queues or {}
         while len(given) < _LEAST_AHEAD:
-            tests = next((queues[lane].popleft() for lane in lanes_of(node) if queues[lane]), None)
+            tests = self._next(lanes_of(node))
             if tests is None:
                 node.shutdown()
                 return
             given.update(dict.fromkeys(tests))
             node.send_runtest_some([known.index(test) for test in tests])
+
+    def _next(self, lanes: Sequence[LaneName]) -> list[str] | None:
+        """Takes the next file of these lanes that lacks no kit; where all do, the next one: its worker waits for the kit."""
+        queues = [queue for lane in lanes if (queue := (self._queues or {}).get(lane))]
+        for queue in queues:
+            for place, tests in enumerate(queue):
+                if not self._kits.lacks(self._look(tests[0])[1]):
+                    del queue[place]
+                    return tests
+        return queues[0].popleft() if queues else None
 
     def _sorted(self, tests: Sequence[str]) -> dict[LaneName, deque[list[str]]]:
         """Tests by lane and file: the longest, then as collected: scenarios of the top folder `tests` last, when less runs beside."""
@@ -264,10 +277,14 @@ class LaneScheduling:
         return queues
 
     def _lane(self, test: str) -> LaneName:
+        return self._look(test)[0]
+
+    def _look(self, test: str) -> tuple[LaneName, frozenset[KitName]]:
         file = test.partition("::")[0]
-        if file not in self._lanes:
-            self._lanes[file] = lane_of((self.config.rootpath / file).read_text())
-        return self._lanes[file]
+        if file not in self._files:
+            source = (self.config.rootpath / file).read_text()
+            self._files[file] = lane_of(source), named_in(source)
+        return self._files[file]
 
 
 def _turn(file: str) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_testkit.processes import fork_server
-from fairlead_testkit.pytest_plugin import kubelab_fixtures, lanes
+from fairlead_testkit.pytest_plugin import kits, kubelab_fixtures, lanes
 from fairlead_testkit.pytest_plugin.kubelab_fixtures import (
     deploy_kit,
     jaeger,
@@ -51,6 +51,7 @@ __all__ = [
     "pytest_configure",
     "pytest_configure_node",
     "pytest_ignore_collect",
+    "pytest_runtest_protocol",
     "pytest_runtest_setup",
     "pytest_unconfigure",
     "shared_slurm_lab",
@@ -142,14 +143,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.fixturenames.insert(0, "leaves_nothing_open")  # set up first, it looks last
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what labs are made of, where it is missing; what was collected is no garbage, and is not looked at as such.
+def pytest_collection_finish() -> None:
+    """Keep what was collected from being looked at as garbage.
 
     Five thousand tests and the modules that hold them stay to the end, and a collection of all of it takes 0.2 s.
     """
-    kubelab_fixtures.build_missing(session)
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Build what a test wants before its time begins to count."""
+    kits.build_wanted(item)
+    return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
