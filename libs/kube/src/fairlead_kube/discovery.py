@@ -100,8 +100,6 @@ async def can_i[T](
     """Whether we may do this, in one namespace or, without one, in all of them; or whether a service account may.
 
     Args:
-        verb: verb of the request, as `create`.
-        resource: kind of the request's objects.
         namespace: namespace of the request; None for all of them.
         name: name of the one object; None for any.
         subresource: part of the object, such as `status`; None for the object.

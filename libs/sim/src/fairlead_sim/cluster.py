@@ -47,7 +47,6 @@ class SimCluster:
 
         Args:
             uid_prefix: makes uids unique over all clusters and all time.
-            retention: the time for which ended jobs are remembered.
             find_used: asked for names of forgotten jobs, once their changes were taken; without it they are free then.
         """
         self.name = name

@@ -39,12 +39,7 @@ class ShareMeter:
     """
 
     def __init__(self, capacity: Mapping[str, int], tenants: Iterable[str]) -> None:
-        """Creates a meter of an idle pool.
-
-        Args:
-            capacity: the pool's capacity, in base units.
-            tenants: the tenants whose shares count.
-        """
+        """Creates a meter of an idle pool."""
         self.tenants = list(tenants)
         self.samples: list[PoolSample] = []
         self.backlogged: Micros = 0

@@ -92,8 +92,6 @@ def wrapped(text: str, columns: int, *, indent: str = "", hanging: str = "") -> 
     """A line as the lines that fit so many columns; words stay whole.
 
     Args:
-        text: a text of one line.
-        columns: number of columns that there are.
         indent: text before the first line.
         hanging: text before the others.
     """

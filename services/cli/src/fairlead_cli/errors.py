@@ -123,7 +123,6 @@ def missing_part(command: str, error: ModuleNotFoundError) -> PartMissingError |
 
     Args:
         command: the command as typed, without what belongs to it.
-        error: the failure of the import.
     """
     if (error.name or "").partition(".")[0] not in _PARTS:
         return None

@@ -25,7 +25,6 @@ def print_answer(
 
     Args:
         answer: all of it, for programs.
-        form: form that was asked for.
         view: makes words and tables for a terminal or a file, where people asked. A text is printed as it is.
         names: names of what it lists, as other commands take them.
     """

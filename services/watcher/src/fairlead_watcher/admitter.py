@@ -18,10 +18,7 @@ class LeverSource:
     (that takes a right to create).
 
     Args:
-        bus: the connection.
-        cluster: the watcher's.
         view: takes whether boosts are read.
-        wake: set when there is something to look at.
     """
 
     name = "lever"
@@ -60,10 +57,6 @@ class Lateness:
 
     A machine without CPU to spare starts jobs faster than levels reach them. Each change that is told by itself then costs
     scorers and admitter a pass, and the cluster the CPU for it.
-
-    Args:
-        bus: the connection.
-        cluster: the watcher's.
     """
 
     def __init__(self, bus: Bus, cluster: str) -> None:

@@ -42,7 +42,6 @@ class ClusterView:
         """Create a view of no objects.
 
         Args:
-            cluster: the cluster's name.
             ended_stay: time for which a job that ended stays stated.
         """
         self._cluster = cluster

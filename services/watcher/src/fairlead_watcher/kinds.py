@@ -56,13 +56,7 @@ class Kinds:
     """Makes the sources of a cluster.
 
     Args:
-        client: the cluster's client.
-        cluster: the cluster's name.
-        view: takes the objects.
-        clock: the time now.
         ended_stay: longest time since a job's end with which it is still stated when it is first seen.
-        wake: set when there is something to look at.
-        observer: hears of troubles.
         probe_seconds: seconds between two questions whether a kind is served.
     """
 

@@ -74,7 +74,6 @@ class KindSource[T: Described, U]:
             resource: the kind, in the version that is preferred.
             project: makes what is kept of an object; None for nothing.
             deliver: takes each change when somebody looks; None for what is gone.
-            wake: set when there is something to look at.
             probe_seconds: seconds between two questions whether the kind is served.
             optional: whether a cluster without the kind is whole.
             dispensable: whether a cluster is known of which the kind cannot be read.

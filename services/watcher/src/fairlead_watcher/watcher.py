@@ -38,10 +38,8 @@ class Watcher:
 
     Args:
         sources: sources of the cluster's objects; they deliver into the view.
-        view: the view of the cluster.
         audience: tells NATS, or the log.
         instruments: counts.
-        clock: the time now.
         wake: set by the sources.
     """
 

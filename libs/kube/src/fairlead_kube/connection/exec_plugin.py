@@ -53,7 +53,6 @@ class ExecPlugin:
     """The plugin of a kubeconfig's user, run whenever its last credentials do not hold.
 
     Args:
-        settings: the `exec` of the kubeconfig's user.
         clock: seconds since the Unix epoch.
 
     Raises:

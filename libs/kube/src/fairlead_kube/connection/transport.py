@@ -130,7 +130,6 @@ class Transport:
         """Send a request; returns the body of the answer.
 
         Args:
-            method: HTTP method, as `GET`.
             path: path from the root of the server, with its parts percent-encoded.
             query: words behind the `?`.
             content_type: form of `body`; tells the three kinds of patch apart.

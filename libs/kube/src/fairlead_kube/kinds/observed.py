@@ -26,8 +26,6 @@ def observed_pods(pod: PodTemplate | Pod, name: str, count: int) -> ObservedPods
 
     Args:
         pod: one of them, or what they are made from.
-        name: their name in a reason.
-        count: their number.
 
     Raises:
         FieldError: a quantity cannot be read, or is larger than any cluster.

@@ -37,7 +37,6 @@ async def submit(
 
     Args:
         cluster: cluster to send to; the builders' own unless given, `any` for the scorers to choose.
-        msg_id: names the copy.
     """
     return (await bus.publish(subjects.submit(cluster, tenant), payload, msg_id=msg_id)).seq
 

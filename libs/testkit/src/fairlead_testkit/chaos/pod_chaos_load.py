@@ -24,12 +24,7 @@ _LONGEST_AWAY = 3.0
 
 
 class PodLoad:
-    """Submits jobs in bursts, each of which asks for more than there is room for.
-
-    Args:
-        site: runs.
-        per_second: number of jobs a second, in the long run.
-    """
+    """Submits jobs in bursts, each of which asks for more than there is room for."""
 
     def __init__(self, site: PodFleetSite, rng: random.Random, *, per_second: float) -> None:
         self._site = site

@@ -43,7 +43,6 @@ class PodWatch:
     """Observations of a site's pods, jobs and nodes.
 
     Args:
-        site: runs.
         daemons_killed: whether Slurm's daemons are killed: then nodes may be down, and those that Slurm drains over a job that it has
             forgotten to have started are counted: the bridge is to resume them.
     """

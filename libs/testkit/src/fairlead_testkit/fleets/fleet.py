@@ -66,7 +66,6 @@ def one_pool(tenants: Iterable[str] | Mapping[str, float], **more: object) -> Po
 
     Args:
         tenants: names of the tenants, of weight 1, or weights by name.
-        more: other fields of the document.
     """
     weights = tenants if isinstance(tenants, Mapping) else dict.fromkeys(tenants, 1.0)
     return a_weighted_policy(weights, "gpu", f"{CLUSTER}/gpu", **more)

@@ -21,12 +21,7 @@ POOL = "gpus"
 
 
 class JoinedFleet(ProcessFleet):
-    """A nats-server, and the services that serve both labs.
-
-    Args:
-        slurm: runs already.
-        kube: runs already.
-    """
+    """A nats-server, and the services that serve both labs."""
 
     def __init__(self, directory: Path, slurm: SlurmLab, kube: KubeLab, *, policy: PolicyDocument) -> None:
         super().__init__(

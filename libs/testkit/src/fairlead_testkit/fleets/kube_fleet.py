@@ -26,7 +26,6 @@ class KubeFleet(ProcessFleet):
     """A nats-server, and the services that serve one lab; each asks the API server as the user that it is.
 
     Args:
-        lab: runs already.
         lever: lever of the leave to steer that is stored before; None stores none.
         watchers: number of watchers; one leads.
         admitters: number of admitters; one leads.
@@ -133,7 +132,6 @@ def fair_policy(
         weights: weights by the tenants' short names.
         pool: name of the pool, as the cluster states it: a cohort or a lone ClusterQueue.
         entitlement_per_day: of aging. 0 leaves it out: jobs that were created within a second have no order in Kubernetes.
-        more: other fields of the document.
     """
     by_namespace = {fixture.namespaces[name]: weight for name, weight in weights.items()}
     aging = Aging(entitlement_per_day=entitlement_per_day)

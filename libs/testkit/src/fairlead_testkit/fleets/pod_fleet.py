@@ -47,9 +47,7 @@ class PodFleetSite:
     Args:
         kube: runs already; shared with others.
         gpus: number of GPUs that Kubernetes has for these pods, on one node.
-        nodes: number of Slurm's nodes.
         slurm_gpus: GPUs of each of these; by default so many that Slurm alone would start more than there is room for.
-        lines: further lines of slurm.conf.
         away: see `HookSettings`.
         tokens: see `HookSettings`; accounting gets the licence.
         tls_bridges: number of bridges that listen over TLS; hooks ask there alone.
@@ -398,9 +396,7 @@ class PodFleet(ProcessFleet):
     """A nats-server, and the bridges of a site.
 
     Args:
-        site: runs already.
         bridges: number of bridges; one leads.
-        settings: further settings of the bridges.
     """
 
     def __init__(

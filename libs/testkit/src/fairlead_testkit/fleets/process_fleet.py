@@ -29,11 +29,9 @@ class ProcessFleet:
     """A nats-server and services; which ones, a subclass says.
 
     Args:
-        directory: folder of logs, stores and configuration.
         cluster: the one that is served; of several the first.
         policy: stored before the services start.
         counts: number of replicas, by service.
-        settings: settings of all services, by field name.
         servers: number of nats-servers; of several each has a copy of each stream, and `servers` are they.
         beside: the other clusters, where a subclass serves several.
     """

@@ -23,7 +23,6 @@ class SlurmFleet(ProcessFleet):
     """A nats-server, and the services that serve one lab.
 
     Args:
-        lab: runs already.
         bridges: number of bridges; one leads.
         submit_socket: socket of the helper that submits; without it no submission becomes a job.
         by_rest: whether the bridge asks the lab's slurmrestd, with a token that the helper makes.

@@ -205,7 +205,6 @@ def a_weighted_policy(
 
     Args:
         member: the cluster's pool that it is of.
-        more: other fields of the document.
     """
     return a_document(
         pools=[document.Pool(name=pool, members=[member])],

@@ -22,7 +22,6 @@ def equal_floods(
     """The workload, under a policy that does not age: jobs of one card and eight cores each.
 
     Args:
-        jobs: number of jobs that each tenant submits.
         starts: second at which a tenant floods; 0 where none is given.
         every: seconds between two submissions of a tenant; all at once by default.
     """

@@ -12,7 +12,6 @@ def fuzz_and_shrink(attempt: Callable[[random.Random], str], count: int) -> Coun
     """Tries so many inputs, made of numbers that hypothesis draws; returns how many ended how.
 
     Args:
-        attempt: an attempt as `fuzz` takes it.
         count: number of inputs, besides those that look for a smaller one that fails.
 
     Raises:

@@ -28,13 +28,7 @@ CLUSTER = "c1"
 
 
 def document_of(snapshot: Snapshot, policy: PolicyDocument, *, shards: int) -> PolicyDocument:
-    """The policy that scorers go by: all classes are granted to whoever has jobs.
-
-    Args:
-        snapshot: the snapshot whose jobs ask for classes.
-        policy: the policy with the snapshot's own tenants.
-        shards: number of a pool's shards.
-    """
+    """The policy that scorers go by: all classes are granted to whoever has jobs."""
     listed = {one.name for one in policy.tenants}
     waiting = sorted({job.tenant for job in snapshot.jobs} & listed)
     grants = [Grant(tenant=name, classes=policy.classes, priority_override=True) for name in waiting]

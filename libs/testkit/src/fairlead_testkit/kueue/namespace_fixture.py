@@ -23,7 +23,6 @@ class NamespaceFixture:
     """The namespaces, queues and jobs that one test has in a lab.
 
     Args:
-        lab: runs already.
         tenants: short names; each gets a namespace.
     """
 

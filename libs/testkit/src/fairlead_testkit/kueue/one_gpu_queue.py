@@ -19,7 +19,6 @@ class OneGpuQueue(NamespaceFixture):
     """The queue, its namespace, and the Workloads there.
 
     Args:
-        lab: runs already.
         shared: another one whose ClusterQueue this namespace enters; by default it has one of its own.
     """
 

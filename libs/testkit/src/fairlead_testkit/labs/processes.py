@@ -46,8 +46,6 @@ class LabProcess(OwnProcess):
 
     Args:
         name: name of the part, such as `kueue`; its log is `<name>.log`.
-        command: program and arguments.
-        directory: folder of its log.
         guardian: the guardian whose process group it joins.
         environ: variables over the owner's own environment.
     """

@@ -26,7 +26,6 @@ class NatsCluster:
 
     Args:
         directory: holds a folder for each server; survives kills, so that a restart recovers.
-        config: further lines of configuration of each server.
     """
 
     def __init__(self, directory: Path, *, size: int = SIZE, config: str = "") -> None:

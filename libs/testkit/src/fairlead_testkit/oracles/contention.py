@@ -159,8 +159,6 @@ class Contention:
     """A pool that runs.
 
     Args:
-        order: says who starts.
-        lengths: lengths of jobs, one after the other as they start.
         strict: whether a job that does not fit holds up those behind it.
     """
 

@@ -131,7 +131,6 @@ def picks_of(
     """The jobs in order, each with what it was compared by: always the next of those that stand lowest, from the top down.
 
     Args:
-        jobs: the waiting jobs of one pool, in any order.
         now: the instant that aging is counted at.
         use: amounts that run already and past use, by tenant.
     """

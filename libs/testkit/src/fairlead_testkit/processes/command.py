@@ -31,7 +31,6 @@ def fairlead(
     Args:
         environ: the whole of its environment; by default ours.
         given: the text on its standard input.
-        seconds: longest run.
 
     Raises:
         subprocess.TimeoutExpired: it took longer.
@@ -73,7 +72,6 @@ class LocalInstance(OwnProcess):
 
     Args:
         home: folder of its log and its state.
-        flags: flags behind the word `up`.
     """
 
     def __init__(self, home: Path, *flags: str) -> None:

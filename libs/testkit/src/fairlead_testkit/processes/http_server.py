@@ -18,7 +18,6 @@ async def http_server(answer: HttpAnswer, authority: trustme.CA | None = None) -
     """Answer every request while the block lasts; gives its host and port.
 
     Args:
-        answer: called with each request.
         authority: signs the server's certificate, and the one that each client has to show; None for plain HTTP.
     """
     application = web.Application()

@@ -64,7 +64,6 @@ class Prometheus(OwnProcess):
     """A Prometheus process; killed by its pid at the end.
 
     Args:
-        directory: folder of its data, log and configuration.
         targets: ports on loopback by job.
         rules: files of rules and alerts.
     """

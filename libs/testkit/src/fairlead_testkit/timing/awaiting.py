@@ -51,7 +51,6 @@ async def eventually[T](
         condition: asked again and again; may be a coroutine function.
         timeout: seconds; give generous ones, they are only spent on failure.
         on: set whenever something may have changed: then the condition is asked after each set instead of by polling.
-        what: words for the error message.
 
     Raises:
         NeverHappenedError: the time is over.
@@ -115,7 +114,6 @@ def until[T](condition: Callable[[], T | None], seconds: float, what: str, *need
 
     Args:
         seconds: longest wait.
-        what: words for the error message.
         needed: processes that have to live meanwhile: an error of theirs ends the wait.
 
     Raises:

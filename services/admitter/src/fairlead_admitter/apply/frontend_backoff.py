@@ -74,10 +74,7 @@ def weigh(
     """Notes whose writes failed and whose did not, once a plan was carried out.
 
     Args:
-        applied: outcome of the plan.
         queued: jobs that wait or are held, all of them; looked at only where writes failed and none went well.
-        backoff: rests of jobs and scopes.
-        frontend: rest of the frontend.
 
     Returns:
         Whether to plan anew at once: there was more to write, or it can be written around the jobs that rest now.

@@ -193,11 +193,7 @@ def _leave_other_lever(view: PoolView) -> PoolPlan:
 
 
 class _Following:
-    """Follows the order of a pool, as far as there is one.
-
-    Args:
-        view: the pool's view.
-    """
+    """Follows the order of a pool, as far as there is one."""
 
     def __init__(self, view: PoolView) -> None:
         self._view, self._known = view, view.known

@@ -14,12 +14,7 @@ type LinePosition = tuple[int, Tie]
 
 
 class FrontendOrder:
-    """The line of each queue.
-
-    Args:
-        facts: the cluster's facts.
-        expectations: the trail of writes.
-    """
+    """The line of each queue."""
 
     def __init__(self, facts: ClusterFacts, expectations: Expectations) -> None:
         self._facts = facts

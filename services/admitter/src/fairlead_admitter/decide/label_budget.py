@@ -28,11 +28,7 @@ seconds."""
 
 
 class LabelBudget:
-    """Seconds of the frontend's that labels may take.
-
-    Args:
-        clock: monotonic seconds.
-    """
+    """Seconds of the frontend's that labels may take."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -45,7 +41,6 @@ class LabelBudget:
         """Charges labels that were written to jobs without room.
 
         Args:
-            labels: number of labels.
             took: seconds until the frontend answered, by request.
         """
         if took:

@@ -38,7 +38,6 @@ class MergedOrder:
 
     Args:
         heads: the decisions, of one basis.
-        rules: the rules of that basis.
         now: the instant at which all keys are compared.
         size: number of positions of a queue that are its heads: a first guess at the depth.
     """
@@ -120,7 +119,6 @@ def take_heads(
     Args:
         beginning: beginning of the pool's merged heads, of all clusters.
         waiting: number of jobs that wait in each of this cluster's queues, as the decisions say.
-        facts: facts of this cluster.
         window_size: tells how far the window goes.
         left_alone: whether nothing is written to a job now: it does not count, as one that no flavor takes.
     """

@@ -43,7 +43,6 @@ class Newcomers:
             changes: the jobs' changes at one look.
             state_seq: sequence of the state stream up to which the look saw everything.
             at: monotonic seconds of the look.
-            shard_of: the shard of a job.
         """
         self.forget_old(at)
         for change in changes:

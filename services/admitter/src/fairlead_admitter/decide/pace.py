@@ -165,7 +165,6 @@ class Pace:
         """Number of positions of each queue of the pool to label now, at most `most`.
 
         Args:
-            pool: name of the pool.
             most: number of positions that the policy allows.
             woken: whether its jobs are woken one by one.
         """

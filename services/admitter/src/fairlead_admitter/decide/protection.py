@@ -45,18 +45,13 @@ def settled_by(wall: Micros, starts: int) -> Micros | None:
     """The instant by which a job must have started to give its level up; None where it does so at once: where few start.
 
     Args:
-        wall: now.
         starts: number of the pool's jobs that started within the last `pace.STARTS_SECONDS`.
     """
     return None if starts < MANY_STARTS else wall - from_seconds(STARTED_SECONDS)
 
 
 class Protection:
-    """The running jobs of which it is not known that they stand where they shall.
-
-    Args:
-        clock: monotonic seconds.
-    """
+    """The running jobs of which it is not known that they stand where they shall."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -119,10 +114,7 @@ class Protection:
 
         Args:
             queues: names of queues in which running jobs may be stopped.
-            class_bands: the bands of the classes.
-            class_of: the class that a job has.
             target: the level that a running job shall have.
-            cause: the cause of the writes.
             started_by: the instant by which a job must have started to be written to; None where all are.
         """
         now = self._clock()

@@ -93,7 +93,6 @@ class Reservations:
 
     Args:
         record: hears what is decided, to tell it.
-        job_of: a job by its uid.
         writable: whether levels can be written now: a pass that cannot be given shall not count.
     """
 
@@ -164,9 +163,6 @@ class ReservePlanner:
     """Plans one pool's reservation at one instant. Pure.
 
     Args:
-        facts: the cluster's facts.
-        expectations: the trail of writes.
-        kept: the memory of the pool's reservation; None for none.
         writable: whether levels can be written now.
     """
 
@@ -207,10 +203,8 @@ class ReservePlanner:
         """The window as the promise wants it, and what is to be remembered.
 
         Args:
-            line: the pool's queue.
             known: the pool's order as far as it is known, of this queue.
             more: number of positions behind the head that are labelled, too.
-            now: the instant.
         """
         ranked, found = self._decide(line, known, now)
         held = [*found.passing, *([] if found.head is None else [found.head.uid])]

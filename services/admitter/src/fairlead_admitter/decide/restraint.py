@@ -39,8 +39,6 @@ class Restraint:
     """Decides at one instant.
 
     Args:
-        facts: the cluster's facts.
-        expectations: the trail of writes.
         now: monotonic seconds.
     """
 
@@ -67,8 +65,6 @@ class Restraint:
 
         Args:
             trail: the pool's trail; left as it is.
-            queues: the pool's queues.
-            plan: the writes that there are.
             window: the jobs that it was made for, in the wanted order.
             known_order: the order as far as it is known: asked for where what came free is too little for all of the window, or
                 all of it that fits is woken.

@@ -118,9 +118,6 @@ def steer(
 
     Args:
         window: the jobs to label, in the wanted order.
-        facts: facts of this cluster.
-        queues: the pool's queues in this cluster.
-        expectations: writes that aren't seen yet.
         class_bands: the bands, highest first; each job of the queues belongs to one.
         newcomers: uids of jobs that no decision has ordered yet: nothing is lifted over these, nor are they lowered.
         reserved: whether starts are promised among the window.
@@ -161,9 +158,6 @@ def take_levels_away(
     and shall stand behind it. That makes each write wait for the one before it.
 
     Args:
-        facts: facts of this cluster.
-        queues: the pool's queues in this cluster.
-        expectations: writes that aren't seen yet.
         at_once: the levels could stop running jobs: the highest one, which the frontend tries next, goes first, and no
             write waits for another. What runs keeps its level, which only protects it.
     """

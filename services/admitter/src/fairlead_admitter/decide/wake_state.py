@@ -26,11 +26,7 @@ _UNSTATED = Capabilities()
 
 
 class PoolWakes:
-    """A pool's trail: when something came free, who was woken, and what became of that.
-
-    Args:
-        able: the capabilities of its frontend.
-    """
+    """A pool's trail: when something came free, who was woken, and what became of that."""
 
     def __init__(self, able: Capabilities = _UNSTATED) -> None:
         self.able = able
@@ -216,11 +212,7 @@ class PoolWakes:
 
 
 class WakeMemory:
-    """The memory of each pool's trail.
-
-    Args:
-        clock: monotonic seconds.
-    """
+    """The memory of each pool's trail."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -290,7 +282,6 @@ class WakeMemory:
         """Takes in what was written: those levels are used up now, as are those that the jobs had before.
 
         Args:
-            pool: the pool whose levels were written.
             writes: writes that came in time.
             late: number of others, which came to jobs that waited no more.
             took: seconds until the frontend answered, by request.

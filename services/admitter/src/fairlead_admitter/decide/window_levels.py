@@ -70,8 +70,6 @@ class WindowLevels:
     """The levels that stand and those of a plan, of the jobs of a window and of those outside of it.
 
     Args:
-        facts: the cluster's facts.
-        expectations: the trail of writes.
         window: the jobs that a plan was made for, in the wanted order.
         class_bands: the bands, with the levels that are kept for waking.
         used: levels that were written or left lately.

@@ -72,9 +72,6 @@ async def open_frontend(
     """The frontend until the block ends. Nothing is sent to it yet.
 
     Args:
-        settings: name it.
-        bus: the connection.
-        watch: the watch, which tells what is seen.
         observer: counts calls to an API server.
         epoch: epoch of our leadership; None while we do not lead.
         overtaken: told our epoch where the frontend has obeyed a later one.

@@ -31,9 +31,6 @@ class IntakeBacklog:
     """Looks at the durable and at the streams; says what it found as metrics and as reasons.
 
     Args:
-        bus: the connection.
-        cluster: the cluster whose submissions they are.
-        metrics: the process's.
         stale_after: seconds for which nothing may be taken in although several tenants wait.
     """
 
@@ -72,7 +69,6 @@ class IntakeBacklog:
         """Look at NATS until cancelled. What it does not say now stays as it was.
 
         Args:
-            consumer: takes the submissions in.
             leads: whether this replica does so now.
         """
         while True:

@@ -79,8 +79,6 @@ def verdict(removal: Removal, stated: JobState | None, told: AnyAnswer | None) -
     """The verdict on a cancellation. Pure.
 
     Args:
-        removal: what the frontend did.
-        stated: the job as its cluster states it.
         told: the last word on the submission's job.
     """
     if removal is not Removal.GONE:
@@ -103,7 +101,6 @@ def is_over(stated: JobState | None, told: AnyAnswer | None, *, waits: bool) -> 
     submission is not settled yet. So what nobody speaks of any more ended long ago.
 
     Args:
-        stated: the job as its cluster states it.
         told: the last word on it.
         waits: whether a submission of the id is not settled yet.
     """

@@ -197,8 +197,6 @@ class DecisionGate:
         """The decisions of the pool if all of them may be followed together.
 
         Args:
-            pool: a pool, as the policy names it.
-            shards: number of shards that the policy gives a pool.
             policy: the revision of the policy document known here.
             holders: the scorers that live now; never changed.
         """

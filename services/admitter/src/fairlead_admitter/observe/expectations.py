@@ -122,11 +122,7 @@ def _may_be_unknown(job: JobState, before: JobState | None) -> bool:
 
 
 class Expectations:
-    """The trail of writes, by job.
-
-    Args:
-        clock: monotonic seconds.
-    """
+    """The trail of writes, by job."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.backoff = JobBackoff(clock)
@@ -191,7 +187,6 @@ class Expectations:
 
         Args:
             job: the newest state of the job here. It may already show the write: a reply can come after the state.
-            level: the level that was written.
             landed: the confirmation; None: no such job waits any more.
             now: seconds of a monotonic clock.
 
@@ -218,7 +213,6 @@ class Expectations:
         """Take note of the state of a queued job.
 
         Args:
-            job: the job's state now.
             before: the job's state before, None where it is new here.
             now: seconds of a monotonic clock.
         """

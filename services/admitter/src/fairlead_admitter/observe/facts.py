@@ -59,7 +59,6 @@ class RunningSizes:
         """The amounts that the end of one running job of these queues frees, by resource, in base units.
 
         Args:
-            queues: names of the queues.
             part: part of their running jobs that holds so much of a resource, or more; 0 for any job.
         """
         amounts: dict[str, Counter[int]] = {}

@@ -87,13 +87,7 @@ class DelayedEvent(asyncio.Event):
 
 
 class Watch:
-    """Looks at everything that a decision to write depends on.
-
-    Args:
-        bus: the connection.
-        cluster: the admitter's own.
-        wake: set when there is something to look at.
-    """
+    """Looks at everything that a decision to write depends on."""
 
     def __init__(self, bus: Bus, cluster: str, wake: asyncio.Event) -> None:
         self.facts = ClusterFacts(cluster)

@@ -164,9 +164,6 @@ class AdherenceWatch:
     """Measures each pool whose queues state their quota, as long as this replica leads.
 
     Args:
-        watch: tells what is seen.
-        record: the metrics.
-        merge: the order of a pool's heads.
         clock: microseconds since the Unix epoch.
     """
 
@@ -212,7 +209,6 @@ class AdherenceWatch:
 
         Args:
             at: monotonic seconds.
-            leads: whether it leads.
         """
         self._pools.clear()
         self._unseen.clear()
@@ -226,7 +222,6 @@ class AdherenceWatch:
         Args:
             seen: the look; the facts hold it already.
             pools: the queues of each.
-            leader: the leader, as the roster has it.
         """
         self.lose_sight()
         self._standby.note(self._clock(), leader, _admissions(seen, pools))

@@ -33,12 +33,7 @@ _MOST_TOLD_AGAIN = 1000
 
 
 class JobTraces:
-    """Tells the stages of a cluster's jobs that end with the admitter.
-
-    Args:
-        spans: takes the spans that are told.
-        cluster: the cluster whose jobs are traced.
-    """
+    """Tells the stages of a cluster's jobs that end with the admitter."""
 
     def __init__(self, spans: Spans, cluster: str) -> None:
         self._spans = spans

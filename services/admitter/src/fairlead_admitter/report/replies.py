@@ -158,8 +158,6 @@ class ReplyPublisher:
     """Publishes answers, one submission after its own order, different ones side by side.
 
     Args:
-        bus: the connection.
-        cluster: the cluster whose jobs they tell of.
         published: hears of each.
     """
 
@@ -184,7 +182,6 @@ class ReplyPublisher:
         """The sender's turn: while the block lasts nobody else answers it. Turns are given in the order asked for.
 
         Args:
-            sender: the sender.
             seq: stream sequence of the sender's message that is to be answered; 0 where it is none.
 
         Raises:

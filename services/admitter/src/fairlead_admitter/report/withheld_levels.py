@@ -151,12 +151,7 @@ class WithheldLevels:
 
 
 class LeftAloneRecord:
-    """Metric and statement of jobs that are left alone after a fight, and of those that are still contested.
-
-    Args:
-        metrics: the service's.
-        clock: the time of day.
-    """
+    """Metric and statement of jobs that are left alone after a fight, and of those that are still contested."""
 
     def __init__(self, metrics: Metrics, clock: Callable[[], Micros] = wall_clock) -> None:
         self._clock = clock

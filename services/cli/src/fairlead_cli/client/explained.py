@@ -37,8 +37,6 @@ def explain_text(reply: ExplainReply, screen: Screen = PIPED, *, verbose: bool =
     """The text of an answer: of each job the headline, the facts, and the reasons that count most.
 
     Args:
-        reply: the answer.
-        screen: what it is shown on.
         verbose: whether tags, keys, levels and all reasons are shown, too.
     """
     parts = (_lines(found, reply.at, screen, verbose=verbose) for found in reply.found)

@@ -38,13 +38,7 @@ type Cell = str | StyledText | Sequence[StyledText]
 
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], screen: Screen) -> Iterator[str]:
-    """The table, a line at a time.
-
-    Args:
-        columns: columns from left to right.
-        rows: each with a cell for each column.
-        screen: what they are shown on.
-    """
+    """The table, a line at a time."""
     whole = [[_pieces(cell) for cell in row] for row in rows]
     widths = _widths(columns, whole, screen.columns)
     titles = [(StyledText(column.title, "bold"),) for column in columns]

@@ -27,7 +27,6 @@ async def wait_answering(
     """Return once the scorers answer for at least one pool with no shard silent.
 
     Args:
-        bus: the connection.
         end: gives up early.
         within: gives up after so many seconds.
         pause: between two questions, in seconds.

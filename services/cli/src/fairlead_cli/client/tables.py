@@ -59,8 +59,6 @@ def queue_view(
     """The waiting jobs in order, a table a pool.
 
     Args:
-        reply: the answer.
-        screen: what they are shown on.
         tenant: the one whose jobs alone are shown, where one was asked for.
         limit: the number of jobs that was asked for; 0 for as many as there are.
         approvals: whether to say under each table when, why and by whom jobs of it were granted their class.

@@ -43,8 +43,6 @@ def report_on(
 
     Args:
         workload: the jobs that were submitted.
-        result: the histories of the jobs.
-        others: see `compare`.
         finished: number of jobs that ran to a good end.
         lost: number of jobs that nobody can account for.
         facts: sentences on how it was run.

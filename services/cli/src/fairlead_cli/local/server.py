@@ -40,9 +40,6 @@ def plan_server(
     """A server with its data under `store`; a free port unless one is given.
 
     Args:
-        store: the instance's directory.
-        port: port to listen on.
-        environ: environment of the server.
         guarded: whether it asks for a password. Loopback is open to every user of a machine, and each could else have
             jobs run in a real cluster as any tenant, or disturb a demo.
 

@@ -33,12 +33,9 @@ async def provisioned(
 
     Args:
         nats: address of NATS; None for that of the running instance.
-        clusters: names of the clusters.
         max_bytes: bounds of streams and buckets, each as NAME=LIMIT; so is `max_age`.
         max_age: how long streams keep their messages.
-        replicas: copies of each stream and bucket.
         dry_run: whether to change nothing.
-        form: form of the output.
 
     Raises:
         InputError: a cluster cannot be called so, or a limit cannot be read or set.

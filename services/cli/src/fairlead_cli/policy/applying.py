@@ -115,7 +115,6 @@ def resulting(
 
     Args:
         file: the policy to put in force.
-        standing: the policy in force.
         made_from: the policy that the file was made from, where it says so.
         exact: whether grants to single jobs are the file's alone.
         names: names of known jobs, for people.

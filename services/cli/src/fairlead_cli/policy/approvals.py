@@ -144,7 +144,6 @@ def grant_in_words(grant: Grant, names: JobNames = NOBODY) -> str:
     """A grant in words: what was granted to whom, by whom and why.
 
     Args:
-        grant: a grant to a single job.
         names: names that people have for known jobs, by uid.
     """
     given = f", by {grant.by}" if grant.by else ""

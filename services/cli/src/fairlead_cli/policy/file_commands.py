@@ -27,7 +27,6 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
     Args:
         path: path of the file. What is wrong with it is told before anybody is asked.
         ask_pools: asks a running Fairlead for the pools that it knows.
-        form: form of the output.
 
     Raises:
         InputError: it is no policy; programs are told its problems, too.

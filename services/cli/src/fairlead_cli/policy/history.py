@@ -75,8 +75,6 @@ async def put_back(
         revision: the one to go back to; unless given, the one before the last, or the one that services go by where the
             last does not validate.
         exact: whether grants to single jobs are put back, too; else they stay as they are now.
-        by: who does this.
-        form: form of the output.
 
     Raises:
         CommandError: that revision is not kept, or this release does not read it.

@@ -25,7 +25,6 @@ def controller(conf: Path | None, *, seconds: float, token: Path | None = None) 
     """Slurm's commands for a slurm.conf; for the one that they find themselves, if None.
 
     Args:
-        conf: the slurm.conf.
         seconds: the longest time of a command.
         token: a file with a token by which slurmctld knows us; by default munge says who asks.
 

@@ -66,11 +66,7 @@ def holding_of(pod: PartialObject) -> CardHolding | None:
 
 
 class Refusals:
-    """Tells once of each node and pod whose words on cards cannot be read, and again when they change.
-
-    Args:
-        observer: hears of it; counts and logs.
-    """
+    """Tells once of each node and pod whose words on cards cannot be read, and again when they change."""
 
     def __init__(self, observer: LibraryObserver) -> None:
         self._observer = observer

@@ -69,7 +69,6 @@ def refused_flavors(message: str, *, partly: bool = False) -> RefusedFlavors:
     """The refusals that a message tells; none of pod sets of which it names no flavor that refuses.
 
     Args:
-        message: Kueue's message.
         partly: whether Kueue may start fewer pods than the Workload has: that all are too many is no refusal then.
     """
     found = (_refusal(part, partly=partly) for part in message.split(_POD_SET)[1:])
@@ -113,8 +112,6 @@ def has_no_flavor(
     one without a flavor only where all of them are named.
 
     Args:
-        refused: the refusals, as the frontend told them.
-        demand: the job's demand.
         givers: the most that its queue can have, by resource and flavor.
     """
     return any(one.is_by_all(demand, givers) for one in refused)

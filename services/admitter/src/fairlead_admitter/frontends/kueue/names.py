@@ -65,8 +65,6 @@ def check_annotations(field: str, annotations: Iterable[str], prefixes: Collecti
     an interface in another network, and nobody can name them all.
 
     Args:
-        field: the field under which they stand.
-        annotations: the keys.
         prefixes: prefixes that may be set, with the `/`.
 
     Raises:

@@ -47,8 +47,6 @@ def pod_spec(submission: Submission, *, container: str, account: str) -> PodDocu
 
     Args:
         submission: the submission that the pod is a part of; with a template.
-        container: name of its only container.
-        account: name of the service account that its pods run as.
 
     Raises:
         FieldError: see `template_of` and `requests_of`.

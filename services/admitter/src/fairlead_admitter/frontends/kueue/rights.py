@@ -28,7 +28,6 @@ class FreshRefusals:
 
     Args:
         seconds: time after which a refusal is believed.
-        clock: monotonic seconds.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

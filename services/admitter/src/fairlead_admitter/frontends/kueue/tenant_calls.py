@@ -64,9 +64,6 @@ class TenantCalls:
             missing, and which.
 
     Args:
-        client: the cluster's client.
-        namespace: the tenant's.
-        account: name of the service account.
         refusals: tells which refusals are believed.
     """
 

@@ -33,7 +33,6 @@ async def hearing_answers(
     """Calls `take` with every answer from the beginning of the block to its end, at least once.
 
     Args:
-        bus: the connection.
         tenant: the one whose answers are heard; None for all, which takes an operator.
         take: hears them.
         still_open: the submissions that want answers.

@@ -63,7 +63,6 @@ async def publish_all(
     """Publish every message; those whose ack did not come are sent again, and so are those for which there is no room.
 
     Args:
-        bus: the connection.
         messages: messages to publish, in this order.
         failed: hears of each that could not be stored, and why.
 

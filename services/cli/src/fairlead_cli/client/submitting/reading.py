@@ -115,7 +115,6 @@ def _json(text: bytes, *, above: int = 0) -> object:
     """The values of a JSON text.
 
     Args:
-        text: the text.
         above: number of lines above it in its file.
 
     Raises:

@@ -35,7 +35,6 @@ class Session:
     """A run of `fairlead submit`.
 
     Args:
-        messages: messages to publish.
         tell: hears of each answer that is news.
     """
 

@@ -74,7 +74,6 @@ async def look(
     """Examine the cluster, and give leave where it passes and NATS is there.
 
     Args:
-        target: the cluster.
         flags: what the operator says of it.
         bus: a connection to Fairlead's NATS; None where it is not there.
         start: the start of its services that this look belongs to, if it does to one.

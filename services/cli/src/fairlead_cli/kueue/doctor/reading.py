@@ -83,7 +83,6 @@ async def take(client: KubeClient, before: Survey, *, accounts: str | None) -> S
     """Everything that checks look at.
 
     Args:
-        client: the cluster's.
         before: what is known without it.
         accounts: the namespace of the service accounts whose rights are looked at; None for our own user's.
 

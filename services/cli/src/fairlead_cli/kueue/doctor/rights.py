@@ -75,7 +75,6 @@ async def rights_of(
     """The rights that the services need, each with whether it is given.
 
     Args:
-        client: the cluster's.
         user: our own name there.
         accounts: the namespace of the service accounts, such as `fairlead-watcher`, to ask for; None asks for our own
             user, as whom `fairlead up --kubeconfig` runs all services.

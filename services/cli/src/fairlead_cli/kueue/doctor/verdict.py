@@ -52,7 +52,6 @@ def judge(survey: Survey, findings: Iterable[Finding], accept: Collection[str]) 
     What the standing leave accepted stays accepted: a person said so, and takes it back with `--revoke`.
 
     Args:
-        survey: the survey that they were found in.
         findings: those of all checks.
         accept: names that the operator accepts.
     """

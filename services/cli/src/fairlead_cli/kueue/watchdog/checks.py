@@ -36,10 +36,6 @@ def unanswered(workload: Workload, names: Collection[str]) -> Unanswered | None:
     """The checks that a Workload waits for; None where it waits for none of them.
 
     It does with quota and `Pending`; and, out of its queue, with a `Retry` that nobody took back, which keeps it there.
-
-    Args:
-        workload: a Workload as it stands.
-        names: names of checks.
     """
     if workload.holds("Finished") or not workload.active:
         return None
