@@ -30,7 +30,7 @@ from fairlead_watcher import sources
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.objects.workload_context import LocalQueueFacts, local_queue_facts
-from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, WatchedKinds
+from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, WatchedKinds, Watching
 from fairlead_watcher.watcher import Watcher
 
 GROUP = "kueue.x-k8s.io"
@@ -113,13 +113,10 @@ class SourceTaker:
         self.troubles: set[str] = set()
         self.tally = BusTally()
         self.source = KindSource(
-            client,
+            Watching(client, self.wake, self.tally, PROBE_SECONDS),
             LOCAL_QUEUES,
-            project=local_queue_facts,
-            deliver=self.take,
-            wake=self.wake,
-            observer=self.tally,
-            probe_seconds=PROBE_SECONDS,
+            local_queue_facts,
+            self.take,
             optional=optional,
             dispensable=dispensable,
         )
@@ -313,13 +310,10 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
         sources = WatchedKinds(
             [
                 KindSource(
-                    client,
+                    Watching(client, wake, BusTally(), PROBE_SECONDS),
                     LOCAL_QUEUES,
-                    project=local_queue_facts,
-                    deliver=view.local_queue,
-                    wake=wake,
-                    observer=BusTally(),
-                    probe_seconds=PROBE_SECONDS,
+                    local_queue_facts,
+                    view.local_queue,
                 )
             ]
         )

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from fairlead_contracts.base.observer import LibraryObserver
@@ -42,6 +43,21 @@ class WatchedKind(Protocol):
         """Runs until cancelled."""
 
 
+@dataclass(frozen=True, eq=False)
+class Watching:
+    """The part that all sources of a cluster have in common."""
+
+    client: KubeClient
+    wake: asyncio.Event
+    """Set when there is something to look at."""
+    observer: LibraryObserver
+    probe_seconds: float
+    """Seconds between two questions whether a kind is served."""
+    rest: Callable[[], float] = lambda: 0.0
+    """Seconds for which changes may wait now before they are looked at."""
+
+
+@dataclass(eq=False)
 class KindSource[T: Described, U]:
     """Mirrors one kind.
 
@@ -51,49 +67,25 @@ class KindSource[T: Described, U]:
     listed, unless it is `dispensable`. Objects that were there are forgotten only when the kind was denied several times.
     """
 
-    def __init__(
-        self,
-        client: KubeClient,
-        resource: Resource[T],
-        *,
-        project: Callable[[T], U | None],
-        deliver: Callable[[Key, U | None], None],
-        wake: asyncio.Event,
-        observer: LibraryObserver,
-        probe_seconds: float,
-        optional: bool = False,
-        dispensable: bool = False,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        called: str | None = None,
-        rest: Callable[[], float] = lambda: 0.0,
-    ) -> None:
-        """Create a source that has heard of no objects yet.
+    watching: Watching
+    resource: Resource[T]
+    """The kind, in the version that is preferred."""
+    project: Callable[[T], U | None]
+    """Makes what is kept of an object; None for nothing."""
+    deliver: Callable[[Key, U | None], None]
+    """Takes each change when somebody looks; None for what is gone."""
+    _: KW_ONLY
+    optional: bool = False
+    dispensable: bool = False
+    label_selector: str | None = None
+    field_selector: str | None = None
+    called: str | None = None
+    """The source's name, where some objects of a kind are mirrored apart; by default the kind's plural."""
 
-        Args:
-            resource: the kind, in the version that is preferred.
-            project: makes what is kept of an object; None for nothing.
-            deliver: takes each change when somebody looks; None for what is gone.
-            probe_seconds: seconds between two questions whether the kind is served.
-            optional: whether a cluster without the kind is whole.
-            dispensable: whether a cluster is known of which the kind cannot be read.
-            called: the source's name, where some objects of a kind are mirrored apart; by default the kind's plural.
-            rest: seconds for which changes may wait now before they are looked at.
-        """
-        self._client = client
-        self._resource = resource
-        self._project = project
-        self._deliver = deliver
-        self._wake = wake
-        self._observer = observer
-        self._probe_seconds = probe_seconds
-        self._optional = optional
-        self._dispensable = dispensable
+    def __post_init__(self) -> None:
         self._done_without = False
         """Whether the kind was refused or not listed, and its objects are not waited for."""
-        self._label_selector, self._field_selector = label_selector, field_selector
-        self.name = called or resource.plural
-        self._rest = rest
+        self.name = self.called or self.resource.plural
         self._reflector: Reflector[T, U] | None = None
         self._delivered: set[Key] = set()
         self._sweeps = False
@@ -135,7 +127,7 @@ class KindSource[T: Described, U]:
         """Find the served version and mirror the kind, again and again until cancelled."""
         while True:
             try:
-                served = await pick_version(self._client, self._resource)
+                served = await pick_version(self.watching.client, self.resource)
             except KubeError as error:
                 self._say(str(error))
                 await asyncio.sleep(RETRY_SECONDS)
@@ -144,7 +136,7 @@ class KindSource[T: Described, U]:
                 self._reflector = None
                 self._denials += 1
                 self._say(self._why_unknown())
-                await asyncio.sleep(self._probe_seconds)
+                await asyncio.sleep(self.watching.probe_seconds)
                 continue
             self._denials = 0
             await self._mirror(served)
@@ -152,14 +144,14 @@ class KindSource[T: Described, U]:
     async def _mirror(self, served: Resource[T]) -> None:
         """Mirrors until the kind is not served any more in this version, or cannot be read from the start."""
         reflector = Reflector(
-            self._client,
+            self.watching.client,
             served,
-            project=self._project,
-            wake=self._wake,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            observer=self._observer,
-            rest=self._rest,
+            project=self.project,
+            wake=self.watching.wake,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            observer=self.watching.observer,
+            rest=self.watching.rest,
         )
         if self._reflector is None and self._trouble is None:  # there was nothing to hear until now
             self._heard_at = time.monotonic()
@@ -175,17 +167,17 @@ class KindSource[T: Described, U]:
     ) -> None:
         began = asked_at = time.monotonic()
         while not mirroring.done():
-            await asyncio.wait({mirroring}, timeout=min(LISTEN_SECONDS, self._probe_seconds))
+            await asyncio.wait({mirroring}, timeout=min(LISTEN_SECONDS, self.watching.probe_seconds))
             now = time.monotonic()
             if reflector.following:
                 self._heard_at = now
             began = now if reflector.complete else began
-            if reflector.complete or now - asked_at < self._probe_seconds:
+            if reflector.complete or now - asked_at < self.watching.probe_seconds:
                 continue
-            if self._dispensable and now - began >= AWAITED_SECONDS and not self._done_without:
-                self._observer.note("source.unlisted", kind=self.name)
+            if self.dispensable and now - began >= AWAITED_SECONDS and not self._done_without:
+                self.watching.observer.note("source.unlisted", kind=self.name)
                 self._done_without = True
-                self._wake.set()
+                self.watching.wake.set()
             asked_at = now
             if not await self._is_still_served(served):
                 return
@@ -194,37 +186,37 @@ class KindSource[T: Described, U]:
         try:
             await reflector.run()
         except FatalKubeError as error:
-            self._observer.note("source.refused", kind=self.name, error=str(error))
+            self.watching.observer.note("source.refused", kind=self.name, error=str(error))
             # Not for a kind that is refused in another way, as by a server that just started: that passes.
-            self._done_without = self._dispensable and isinstance(error, ForbiddenError)
+            self._done_without = self.dispensable and isinstance(error, ForbiddenError)
             self._say(None if self._done_without else str(error))
-            self._wake.set()
-            await asyncio.sleep(self._probe_seconds)
+            self.watching.wake.set()
+            await asyncio.sleep(self.watching.probe_seconds)
 
     async def _is_still_served(self, served: Resource[T]) -> bool:
         try:
-            return await pick_version(self._client, self._resource) == served
+            return await pick_version(self.watching.client, self.resource) == served
         except KubeError:
             return True  # the server does not deny it
 
     def _why_unknown(self) -> str | None:
         """The reason why a kind is not served. An API server that just started may not know all of its CRDs yet."""
         doubted = self._delivered and self._denials < BELIEVED_DENIALS
-        if doubted or not self._optional:
+        if doubted or not self.optional:
             return "the API server does not serve the kind"
         return None
 
     def _say(self, trouble: str | None) -> None:
         if self._trouble != trouble:
             self._trouble = trouble
-            self._wake.set()
+            self.watching.wake.set()
 
     def _hand_over(self, key: Key, value: U | None) -> None:
         if value is None:
             self._delivered.discard(key)
         else:
             self._delivered.add(key)
-        self._deliver(key, value)
+        self.deliver(key, value)
 
     def _forget(self, keys: set[Key]) -> None:
         for key in list(keys):

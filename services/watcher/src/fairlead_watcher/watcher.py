@@ -6,6 +6,7 @@ A standby does all of this but the announcing, so that it can take over at once.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from fairlead_bus.facts.announcer import Statements
@@ -33,73 +34,63 @@ class WatcherAudience(Protocol):
         """Hears the statements that changed."""
 
 
+@dataclass(eq=False)
 class Watcher:
-    """Keeps the view of a cluster up to date and hands on what changes in it.
+    """Keeps the view of a cluster up to date and hands on what changes in it."""
 
-    Args:
-        sources: sources of the cluster's objects; they deliver into the view.
-        audience: tells NATS, or the log.
-        instruments: counts.
-        wake: set by the sources.
-    """
+    sources: WatchedKinds
+    """Sources of the cluster's objects; they deliver into the view."""
+    view: ClusterView
+    audience: WatcherAudience
+    """Tells NATS, or the log."""
+    instruments: WatcherInstruments
+    _: KW_ONLY
+    clock: Callable[[], Micros]
+    wake: asyncio.Event
+    """Set by the sources."""
 
-    def __init__(
-        self,
-        sources: WatchedKinds,
-        view: ClusterView,
-        audience: WatcherAudience,
-        instruments: WatcherInstruments,
-        *,
-        clock: Callable[[], Micros],
-        wake: asyncio.Event,
-    ) -> None:
-        self._sources = sources
-        self._view = view
-        self._audience = audience
-        self._instruments = instruments
-        self._clock = clock
-        self._wake = wake
+    def __post_init__(self) -> None:
         self._pacing = Pacing(least=REST_SECONDS, rests=[CpuTokenBucket(BUSY_REST_SECONDS).due])
         self._all_heard = False
         self._held_back: Statements = {}
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        self._wake.set()
+        self.wake.set()
         while True:
             await self._wait_for_work()
-            self._sources.look()
+            self.sources.look()
             stated = await self._settle()
             self._tell(stated)
-            self._instruments.settled(self._view, len(stated))
+            self.instruments.settled(self.view, len(stated))
 
     def unknown(self) -> str | None:
         """The reason for which the cluster is not known yet; None once it was: what is known is stated, however old."""
-        return None if self._all_heard else self._sources.missing() or "the first look is under way"
+        return None if self._all_heard else self.sources.missing() or "the first look is under way"
 
     async def _wait_for_work(self) -> None:
-        due = self._view.next_due()
+        due = self.view.next_due()
         wait = LONGEST_SLEEP
         if due is not None:
-            wait = min(max(to_seconds(due - self._clock()), 0.0), LONGEST_SLEEP)
-        await self._pacing.wake_or_timeout(self._wake, wait)
+            wait = min(max(to_seconds(due - self.clock()), 0.0), LONGEST_SLEEP)
+        await self._pacing.wake_or_timeout(self.wake, wait)
 
     async def _settle(self) -> Statements:
         """Settles the view in parts: leases are renewed in between."""
         stated: Statements = {}
-        with self._instruments.settle_seconds.time():
+        with self.instruments.settle_seconds.time():
             while True:
-                stated |= self._view.settle(self._clock(), at_most=AT_ONCE)
-                if not self._view.unsettled:
+                stated |= self.view.settle(self.clock(), at_most=AT_ONCE)
+                if not self.view.unsettled:
                     return stated
                 await asyncio.sleep(0)
 
     def _tell(self, stated: Statements) -> None:
         """Tells statements once all kinds were heard: without one kind, all of its objects would seem deleted."""
         self._held_back |= stated
-        if not self._all_heard and self._sources.missing() is not None:
+        if not self._all_heard and self.sources.missing() is not None:
             return
         self._all_heard = True
         told, self._held_back = self._held_back, {}
         # Also without news: the audience may wait for the sources to be complete again.
-        self._audience.update(told)
+        self.audience.update(told)
