@@ -98,25 +98,21 @@ class KueueCalls:
     async def list_metadata(self) -> list[PartialObject]:
         """Lists all Workloads of the cluster, as far as their metadata tells."""
         resource = (await self.workloads()).metadata()
-        try:
-            with telling("list Workloads"):
+        with telling("list Workloads"):
+            try:
                 return await self._client.list(resource)
-        except FrontendRefusedError as error:
-            if isinstance(error.__cause__, NotFoundError):
-                raise self._unserved(error.__cause__) from error
-            raise
+            except NotFoundError as error:
+                raise self._unserved(error) from error
 
     async def look(self, namespace: str, name: str, uid: str) -> Workload | None:
         """The Workload as it is; None where it is gone, or another one has its name."""
         resource = await self.workloads()
-        try:
-            with telling(f"get Workload {namespace}/{name}"):
+        with telling(f"get Workload {namespace}/{name}"):
+            try:
                 found = await self._client.get(resource, name, namespace)
-        except FrontendRefusedError as error:
-            if isinstance(error.__cause__, NotFoundError):
-                self._check_gone(error.__cause__, namespace, name)
+            except NotFoundError as error:
+                self._check_gone(error, namespace, name)
                 return None
-            raise
         return found if found.metadata.uid == uid else None
 
     async def patch(
@@ -138,28 +134,21 @@ class KueueCalls:
         body: dict[str, object] = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
         if priority is not msgspec.UNSET:  # None takes it away
             body["spec"] = {"priority": priority}
-        try:
-            with telling(f"patch Workload {namespace}/{name}"):
+        with telling(f"patch Workload {namespace}/{name}"):
+            try:
                 return await self._client.merge_patch(
                     resource, name, body, namespace, field_manager=LEVEL_WRITER
                 )
-        except (FrontendDownError, FrontendRefusedError) as error:
-            if await self._is_gone(error.__cause__, namespace, name, uid):
-                return None
-            raise
-
-    async def _is_gone(self, cause: BaseException | None, namespace: str, name: str, uid: str) -> bool:
-        match cause:
-            case NotFoundError():
-                self._check_gone(cause, namespace, name)
-                return True
-            case InvalidError():
-                return any(one.field == _UID for one in cause.causes)
-            case ConflictError():
+            except NotFoundError as error:
+                self._check_gone(error, namespace, name)
+            except InvalidError as error:
+                if all(one.field != _UID for one in error.causes):
+                    raise
+            except ConflictError:
                 # Either the uid, or too many writes by others at once: only a look can tell.
-                return await self.look(namespace, name, uid) is None
-            case _:
-                return False
+                if await self.look(namespace, name, uid) is not None:
+                    raise
+        return None
 
     def _check_gone(self, cause: NotFoundError, namespace: str, name: str) -> None:
         """Checks that it is the Workload itself that is not found.
