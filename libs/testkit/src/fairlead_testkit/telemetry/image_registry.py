@@ -1,9 +1,9 @@
 """A real registry of container images on loopback: Debian's docker-registry, open or behind words or tokens."""
 
 import base64
-import datetime as dt
 import hashlib
 import json
+import ssl
 import threading
 import time
 import urllib.error
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Self, override
+from typing import Self, cast, override
 from urllib.parse import parse_qs, urlsplit
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+import trustme
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from fairlead_testkit.processes.apt import ensure_program
 from fairlead_testkit.processes.free_ports import free_ports
@@ -171,22 +171,12 @@ def _token_server(directory: Path) -> Iterator[tuple[str, str]]:
 
 class _Signer:
     def __init__(self, bundle: Path) -> None:
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tokens of a test")])
-        now = dt.datetime.now(dt.UTC)
-        made = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(self._key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(hours=1))
-            .not_valid_after(now + dt.timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .sign(self._key, hashes.SHA256())
-        )
-        bundle.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-        self._certificate = base64.b64encode(made.public_bytes(serialization.Encoding.DER)).decode()
+        authority = trustme.CA(key_type=trustme.KeyType.RSA, organization_name="tokens of a test")
+        authority.cert_pem.write_to_path(bundle)
+        key = load_pem_private_key(authority.private_key_pem.bytes(), None)
+        self._key = cast("rsa.RSAPrivateKey", key)
+        der = ssl.PEM_cert_to_DER_cert(authority.cert_pem.bytes().decode())
+        self._certificate = base64.b64encode(der).decode()
 
     def token(self, path: str, rights: list[str]) -> str:
         """A token to do these things with the images of a path."""
