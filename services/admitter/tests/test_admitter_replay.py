@@ -118,7 +118,7 @@ class Replica:
 
     def rest(self) -> float:
         """Seconds of rest before the next turn."""
-        return self._planner.pace.due()
+        return self._planner.pace.late_by()
 
     def outpaced(self) -> dict[str, list[str]]:
         """The queues that start jobs faster than levels reach them."""

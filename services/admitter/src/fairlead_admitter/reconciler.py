@@ -76,7 +76,7 @@ class Reconciler:
         self._took_over = False
         """Whether this replica leads anew, and has not told the traces of what it found."""
         self._arrivals = Arrivals()
-        self._pacing = Pacing(rests=[self.planner.pace.due])
+        self._pacing = Pacing(rests=[self.planner.pace.late_by])
 
     async def run(self) -> None:
         """Turn after turn, until cancelled."""

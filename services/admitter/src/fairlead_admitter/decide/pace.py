@@ -157,10 +157,6 @@ class Pace:
         slow = min(rest, ANSWERS * answer) if many else 0.0
         return max(slow, rest * late / LATE_LEAST if late >= LATE_LEAST else 0.0)
 
-    def due(self) -> float:
-        """Seconds to rest between two turns that follow on each other's heels."""
-        return self.late_by()
-
     def size(self, pool: str, most: int, *, woken: bool = False) -> int:
         """Number of positions of each queue of the pool to label now, at most `most`.
 

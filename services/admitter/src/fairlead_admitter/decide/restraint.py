@@ -86,7 +86,7 @@ class Restraint:
         else:
             fitting = self._candidates(queues, room, inputs, window, known_order)
             step = next_step(fitting, inputs, room.take)
-        trail.wait_until(step.until)
+        trail.due = step.until
         levels = WindowLevels(self._facts, self._expectations, window, class_bands, trail.used)
         if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
             writes = self._wake_writes(wake, at_untried_levels(plan, levels), levels, always=always)
@@ -96,7 +96,7 @@ class Restraint:
                 return msgspec.structs.replace(plan, writes=writes), trail
         if step.wake:
             # Nothing wakes them but the batch, and nobody else may come before.
-            trail.wait_until(inputs.batch_ends)
+            trail.due = inputs.batch_ends
         if step.everything or (trail.due is not None and trail.due <= now):
             return within_budget(at_untried_levels(plan, levels), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail

@@ -21,11 +21,13 @@ from fairlead_contracts.messages.decisions import Position
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_band_plan import plan_class_bands
 from fairlead_policy.levels.class_bands import ClassBand, LevelChange
-from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
+from fairlead_policy.levels.plan import LabelledJob, plan_levels
 from fairlead_policy.levels.ties import Tie, TiedJob, TieIndex, tied_within
 
 GONE = -1
 """The rank of a job that is not in the window: its level is taken back."""
+_planned = lru_cache(maxsize=256)(plan_levels)
+"""The fewest writes; remembered, as a turn of which nothing is new asks for the same again."""
 _OUT_OF_BAND_JOBS = 1_000
 """Jobs out of band that one plan lowers: more than a pass writes."""
 
@@ -372,9 +374,3 @@ class _Queued:
     def _left_alone(self, uid: str) -> bool:
         job = self._facts.job(uid)
         return job is None or self._expectations.leaves_alone(job)
-
-
-@lru_cache(maxsize=256)
-def _planned(window: tuple[LabelledJob, ...], outside: tuple[LabelledJob, ...], band: Band) -> LevelPlan:
-    """The fewest writes; remembered, as a turn of which nothing is new asks for the same again."""
-    return plan_levels(window, outside, band)

@@ -1,5 +1,6 @@
 """Wake state: each pool's free room and who was woken, as the admitter remembers them. `restraint` decides by it."""
 
+import copy
 import statistics
 import time
 from collections import deque
@@ -63,16 +64,10 @@ class PoolWakes:
 
     def copy(self) -> "PoolWakes":
         """A copy, which a decision may change."""
-        other = PoolWakes(self.able)
-        other.freed, other.refused = self.freed.copy(), self.refused.copy()
+        other = copy.copy(self)
+        other.freed, other.refused, other.fast = self.freed.copy(), self.refused.copy(), self.fast.copy()
         other.woken, other.ended, other.used = self.woken.copy(), self.ended.copy(), self.used.copy()
         other.started = {queue: starts.copy() for queue, starts in self.started.items()}
-        other.fast = self.fast.copy()
-        other.queues, other.due = self.queues, self.due
-        other.late_in_a_row, other.pauses = self.late_in_a_row, self.pauses
-        other.pause_until, other.started_at = self.pause_until, self.started_at
-        other.tried = self.tried
-        other.head, other.head_since = self.head, self.head_since
         return other
 
     def learn(self, able: Capabilities) -> None:
@@ -152,10 +147,6 @@ class PoolWakes:
             if now - at < ORDERED_SECONDS and decided(job) <= seq
         }
 
-    def wait_until(self, due: float | None) -> None:
-        """Notes when to look again although nothing happens; None for never."""
-        self.due = due
-
     def free(self, now: float) -> None:
         """Forgets who was tried: they may fit now. A wake-up that is under way is not repeated."""
         self.freed.append(now)
@@ -234,7 +225,7 @@ class WakeMemory:
         now = self._clock()
         for trail in self._pools.values():
             if trail.due is not None and trail.due <= now:
-                trail.wait_until(None)
+                trail.due = None
 
     def learn(self, able: Mapping[str, Capabilities]) -> None:
         """Takes in what the frontend of each pool states."""
