@@ -114,7 +114,7 @@ class Leadership:
                 self._lose()
             except RetryableBusError as error:
                 pause = _RETRY_SECONDS
-                self._missed = not_kept("the lease of who leads", error)
+                self._missed = not_kept(f"the lease of {self.role} {self.replica}", error)
                 self.bus.observer.note("leadership.missed", cluster=self.cluster, error=str(error))
             else:
                 self._missed = ""

@@ -80,7 +80,7 @@ class Membership:
         try:
             await self._put(to_json(self._describe()))
         except (RetryableBusError, WrongLastSequenceError) as error:
-            self._missed = not_kept("its lease", error)
+            self._missed = not_kept(f"the lease of {self._role} {self._replica}", error)
             self._bus.observer.note("membership.missed", error=str(error))
         else:
             self._renewed = sent
