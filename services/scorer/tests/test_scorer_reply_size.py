@@ -68,10 +68,10 @@ async def test_an_answer_holds_the_first_that_fit_and_no_shard_seems_silent(
         question = to_json(QueueQuestion(limit=0))
         payload = await harness.bus.request(subjects.ask("queue", tenant), question, timeout=30)
         [pool] = QUEUE_REPLY.decode(payload).pools
-        return pool if pool.waiting == WAITING else None
+        # A shard whose answer is too large is silent each time, one that a busy machine keeps from answering is not.
+        return pool if pool.waiting == WAITING and not pool.silent_shards else None
 
     found = await eventually(answered)
-    assert found.silent_shards == []
     assert 5 <= len(found.positions) < ODD
     assert found.more == waiting - len(found.positions)
     first = [one.position.id for one in found.positions if one.position.scope == "team-a"]
