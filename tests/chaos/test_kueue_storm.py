@@ -15,7 +15,15 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.chaos.chaos_load import KubeBreaker, Load, blow, storm, worked_off
+from fairlead_testkit.chaos.chaos_load import (
+    UNHURRIED,
+    KubeBreaker,
+    Load,
+    blow,
+    longest_pause,
+    storm,
+    worked_off,
+)
 from fairlead_testkit.fleets.fleet import whole_queue
 from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, levels
 from fairlead_testkit.fleets.what_stood import explained
@@ -88,7 +96,9 @@ async def test_a_storm_beside_a_real_kueue(kueue_lab: KubeLab, tmp_path: Path) -
         policy = fair_policy(
             fixture, WEIGHTS, pool, grants=[Grant(tenant=first, classes=["urgent"])], preemption="never"
         )
-        fleet = KubeFleet(tmp_path, lab, policy=policy, watchers=2, scorers=3, admitters=2)
+        fleet = KubeFleet(
+            tmp_path, lab, policy=policy, watchers=2, scorers=3, admitters=2, settings=UNHURRIED
+        )
         with fleet.server:
             rng = random.Random(SEED)
             proxy = FlakyProxy(fleet.server.port, random.Random(rng.random()), longest_delay=0.002)
@@ -106,7 +116,9 @@ async def test_a_storm_beside_a_real_kueue(kueue_lab: KubeLab, tmp_path: Path) -
                         }
                     },
                 )
-                breaker = KubeBreaker(fleet, bus, proxy, random.Random(rng.random()))
+                breaker = KubeBreaker(
+                    fleet, bus, proxy, random.Random(rng.random()), longest_pause=longest_pause(SECONDS)
+                )
                 await blow(load, breaker, SECONDS)
                 print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
                 proxy.longest_delay = 0.0

@@ -21,7 +21,7 @@ from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Aging, Grant
 from fairlead_sim.jobs import SimJob
 from fairlead_testkit.chaos.audit import check_each_ran_once, history, simulated_jobs
-from fairlead_testkit.chaos.chaos_load import Breaker, Load, blow, storm
+from fairlead_testkit.chaos.chaos_load import UNHURRIED, Breaker, Load, blow, longest_pause, storm
 from fairlead_testkit.fleets.fleet import CLUSTER, Fleet, one_pool, submit_all, whole_queue
 from fairlead_testkit.fleets.what_stood import explained
 from fairlead_testkit.nats_servers.proxy import FlakyProxy
@@ -87,13 +87,15 @@ def check_epochs(events: Sequence[AnyEvent]) -> None:
 
 async def test_nothing_is_lost_or_run_twice_and_the_order_is_right_after_a_storm(tmp_path: Path) -> None:
     print(f"storm of {SECONDS} s, seed {SEED}")  # noqa: T201 # repeats the plan of a failure
-    fleet = Fleet(tmp_path, policy=POLICY, gpus=4, nodes=3, scorers=3, admitters=2)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=4, nodes=3, scorers=3, admitters=2, settings=UNHURRIED)
     with fleet.server:
         proxy = FlakyProxy(fleet.server.port, random.Random(SEED), longest_delay=0.002)
         async with proxy.open(), fleet.running(through=f"nats://127.0.0.1:{proxy.port}") as bus:
             rng = random.Random(SEED)
             load = Load(bus, list(TENANTS), random.Random(rng.random()), per_second=10)
-            breaker = Breaker(fleet, bus, proxy, random.Random(rng.random()))
+            breaker = Breaker(
+                fleet, bus, proxy, random.Random(rng.random()), longest_pause=longest_pause(SECONDS)
+            )
             await blow(load, breaker, SECONDS)
             print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
             proxy.longest_delay = 0.0

@@ -29,6 +29,12 @@ REPEATED = 0.2
 """Part of the jobs that are published again."""
 HEADERLESS = 0.5
 """Part of the repeats that come without the id that would let the server drop them."""
+_PAUSE_SECONDS = 0.5, 6.0
+_LONG_PAUSES = 0.1
+"""Part of the pauses that may be longer than these."""
+UNHURRIED = {"nats_connect_timeout_seconds": 120}
+"""Settings of services in a storm: whoever begins while the server stands still ends after ten seconds, and nobody would begin it
+again here, as Kubernetes and systemd do."""
 type Deed = Callable[[], Coroutine[Any, Any, None]]
 """A deed that breaks something, and mends it."""
 
@@ -154,10 +160,23 @@ async def stopped_within(stop: asyncio.Event, seconds: float) -> None:
 
 
 class Breaker(Chaos):
-    """Chaos over a fleet of our processes, their server and the network to it."""
+    """Chaos over a fleet of our processes, their server and the network to it.
 
-    def __init__(self, fleet: ProcessFleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
+    Args:
+        longest_pause: seconds for which a process stands still at most, one time in ten; else a few.
+    """
+
+    def __init__(
+        self,
+        fleet: ProcessFleet,
+        bus: Bus,
+        proxy: FlakyProxy,
+        rng: random.Random,
+        *,
+        longest_pause: float = _PAUSE_SECONDS[1],
+    ) -> None:
         super().__init__(rng, (0.3, 2.5))
+        self._longest_pause = longest_pause
         self._fleet = fleet
         self._bus = bus
         self._proxy = proxy
@@ -168,6 +187,7 @@ class Breaker(Chaos):
             *[lambda: self._kill("admitter"), lambda: self._pause("admitter")] * 2,
             *[lambda: self._kill("sim"), lambda: self._pause("sim")] * 2,
             self._kill_server,
+            self._pause_server,
             self._stall,
             self._cut,
             *[self._repeat_old_decision] * 2,
@@ -184,11 +204,24 @@ class Breaker(Chaos):
     async def _pause(self, service: str) -> None:
         """Pauses a process, often past the lease of three seconds: it wakes up believing what is no longer so."""
         if victim := self._victim(service):
-            await self._away(victim.name, f"SIGSTOP {service}", (0.5, 6), victim.pause, victim.resume)
+            seconds = self._pause_seconds()
+            await self._away(victim.name, f"SIGSTOP {service}", seconds, victim.pause, victim.resume)
+
+    def _pause_seconds(self) -> tuple[float, float]:
+        return (
+            _PAUSE_SECONDS if self._rng.random() >= _LONG_PAUSES else (_PAUSE_SECONDS[1], self._longest_pause)
+        )
 
     async def _kill_server(self) -> None:
         server = self._fleet.server
         await self._away("nats-server", "kill -9 nats-server", (0, 2), server.kill, server.start)
+
+    async def _pause_server(self) -> None:
+        """Pauses the server: leases end while nobody can renew them, and all answers of before come at once."""
+        server = self._fleet.server
+        await self._away(
+            "nats-server", "SIGSTOP nats-server", self._pause_seconds(), server.pause, server.resume
+        )
 
     async def _stall(self) -> None:
         self._proxy.stall()
@@ -215,8 +248,16 @@ class Breaker(Chaos):
 class KubeBreaker(Breaker):
     """A breaker of the real cluster instead of the simulated one."""
 
-    def __init__(self, fleet: KubeFleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
-        super().__init__(fleet, bus, proxy, rng)
+    def __init__(
+        self,
+        fleet: KubeFleet,
+        bus: Bus,
+        proxy: FlakyProxy,
+        rng: random.Random,
+        *,
+        longest_pause: float = _PAUSE_SECONDS[1],
+    ) -> None:
+        super().__init__(fleet, bus, proxy, rng, longest_pause=longest_pause)
         self._lab: KubeLab = fleet.lab
 
     def _deeds(self) -> list[Deed]:
@@ -225,6 +266,7 @@ class KubeBreaker(Breaker):
             *[lambda: self._kill("admitter"), lambda: self._pause("admitter")] * 2,
             *[lambda: self._kill("watcher"), lambda: self._pause("watcher")] * 2,
             self._kill_server,
+            self._pause_server,
             self._stall,
             self._cut,
             self._repeat_old_decision,
@@ -277,6 +319,11 @@ async def worked_off(left: Callable[[], Collection[str]], what: str, seconds: fl
             fewer, seconds, what=f"one more of these {what}: {sorted(names)[:10]} ({before} in all)"
         )
         names = await asyncio.to_thread(left)
+
+
+def longest_pause(seconds: float) -> float:
+    """The longest pause, in seconds, in a storm of so many: in a long one beyond the minute after which NATS lets go who is silent."""
+    return max(_PAUSE_SECONDS[1], min(seconds / 4, 75.0))
 
 
 def storm(seconds: float, *, repeated_in_ci: bool = False) -> tuple[float, int]:
