@@ -332,6 +332,7 @@ def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
         for clock.now in (0.0, 9.0, 11.0, 12.0):
             kept.lack("p", Unsettled(doubt=Doubt.OWNER_GONE, shard=3))
         assert kept.stale() == "p: owner-gone (shard 3) for 12 s"
+        assert kept.by_pool() == {"p": "owner-gone (shard 3) for 12 s"}
         assert [shown(metrics, name, "p") for name in ("unsettled", "stale")] == [1, 1]
         kept.satisfy("p")
     assert kept.stale() is None

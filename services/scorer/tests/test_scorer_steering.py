@@ -60,6 +60,20 @@ def test_who_holds_up_the_order_of_a_shared_pool_is_told_beside_each_of_its_clus
     assert bool(before) == needs_leave, "both are said"
 
 
+@pytest.mark.parametrize(
+    ("why", "more"),
+    [
+        ("owner-gone (shard 3) for 12 s", ""),
+        ("mixed-basis (shard 2) for 20 s", "; scorers differ in their clocks"),
+    ],
+)
+def test_that_the_admitter_cannot_follow_the_decisions_is_said_of_that_pool(why: str, more: str) -> None:
+    steering, _ = steered(WATCHED, a_lease("admitter", stale={"c1/gpu": why, "c1/cpu": "missing"}))
+    assert steering.withheld.startswith(f"the scorers' decisions cannot be followed: {why}{more}")
+    assert "missing" not in steering.withheld
+    assert not steered(WATCHED, a_lease("admitter", stale={"c1/cpu": "missing"}))[0].withheld
+
+
 def test_a_scorer_whose_lease_nats_does_not_keep_says_that_what_it_knows_may_be_old() -> None:
     """No lease that ended meanwhile is told: the server cannot write that it did."""
     _, view = steered(WATCHED, a_lease("admitter"))

@@ -331,6 +331,7 @@ class Admitter:
                 out_of_turn=self._adherence.out_of_turn(time.monotonic()),
                 left_alone=self._record.left_alone.stated(),
                 contested=self._record.left_alone.contested,
+                stale=self._staleness.by_pool(),
                 silent="" if lever is None else lever.why_silent() or "",
             )
 

@@ -127,6 +127,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     """Jobs that an admitter leaves alone, by pool; pools with none are left out."""
     contested: dict[str, int] = {}
     """Number of queued jobs whose levels somebody else changed within the last ten seconds, by pool: they are written again."""
+    stale: dict[str, str] = {}
+    """Reasons for which an admitter has had no order to follow for a while, by pool."""
     silent: str = ""
     """Reason for which the cluster does not answer; empty while it does. A watcher says why its statements
     may be old, an admitter why it cannot write there."""

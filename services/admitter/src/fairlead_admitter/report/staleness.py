@@ -84,13 +84,16 @@ class Staleness:
             self._stale.labels(pool).set(0)
         return lack
 
-    def stale(self) -> str | None:
-        """The stale pools and why, for people; None if there are none."""
-        told = [
-            f"{pool}: {lack.found.doubt.value}"
+    def by_pool(self) -> dict[str, str]:
+        """The stale pools, and why there is no order to follow."""
+        return {
+            pool: f"{lack.found.doubt.value}"
             + (f" (shard {lack.found.shard})" if lack.found.shard is not None else "")
             + f" for {self._clock() - lack.since:.0f} s"
             for pool, lack in sorted(self._lacks.items())
             if lack.said
-        ]
-        return "; ".join(told) or None
+        }
+
+    def stale(self) -> str | None:
+        """The stale pools and why, for people; None if there are none."""
+        return "; ".join(f"{pool}: {why}" for pool, why in self.by_pool().items()) or None

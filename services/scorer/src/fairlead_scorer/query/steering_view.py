@@ -21,6 +21,7 @@ _CHECKER = "checker"
 """The role whose leader answers the check of gangs."""
 _UNWATCHED = "nobody watches it now, so all is as it was last told"
 _NO_ADMITTER = "no admitter leads there: none runs, or only a dry run. Submissions wait, too"
+_DIFFERENT = "scorers differ in their clocks (where past use counts), in the capacity that they see, or in their release"
 _LOOSE = "loose"
 _FIRMNESS = ("exact", "standing", "close", "within-queue", _LOOSE, "tie-break")
 """Degrees of a pool's enforcement, the firmest first."""
@@ -81,7 +82,8 @@ class SteeringView:
         outpaced = [] if lease is None else lease.outpaced.get(pool, [])
         out_of_turn = None if lease is None else lease.out_of_turn.get(pool)
         contested = 0 if lease is None else lease.contested.get(pool, 0)
-        unwritten = judged.why or _unwritten(lease, queues[0]), _stands_still(self.unmarked(pool))
+        still = _stands_still(self.unmarked(pool)) or _unfollowed(lease, pool)
+        unwritten = judged.why or _unwritten(lease, queues[0]), still
         how, why = _enforcement(stated, outpaced, out_of_turn, left_alone, contested)
         return Steering(
             cluster=cluster,
@@ -191,6 +193,13 @@ def _stands_still(unmarked: list[str]) -> str:
         if names
         else ""
     )
+
+
+def _unfollowed(lease: LeaderLease | None, pool: str) -> str:
+    """The reason for which the admitter follows no order of the pool; empty where it does, or is not known to."""
+    why = "" if lease is None else lease.stale.get(pool, "")
+    doubtful = f"the scorers' decisions cannot be followed: {why}"
+    return f"{doubtful}; {_DIFFERENT}" if "mixed-basis" in why else doubtful if why else ""
 
 
 def as_a_tenant_hears(steering: Steering) -> Steering:
