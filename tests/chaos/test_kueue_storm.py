@@ -28,6 +28,7 @@ from fairlead_testkit.fleets.fleet import whole_queue
 from fairlead_testkit.fleets.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, levels
 from fairlead_testkit.fleets.what_stood import explained
 from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, things
+from fairlead_testkit.kubelab.parts import KUEUE
 from fairlead_testkit.kueue.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.nats_servers.proxy import FlakyProxy
 from fairlead_testkit.oracles.oracle import OracleJob, OracleRules, fill
@@ -162,13 +163,14 @@ async def the_order_is_right(bus: Bus, fleet: KubeFleet, fixture: NamespaceFixtu
         )
         return not found.silent_shards and len(wanted) > 0 and order == wanted and front == wanted[:4]
 
-    async with explained(fleet, bus, lambda: seen, lambda: levels(fixture)):
+    told = (lambda: seen, lambda: levels(fixture), lambda: fixture.lab.process(KUEUE).log_end)
+    async with explained(fleet, bus, *told):
         await eventually(same, 120, what="the order, and Kueue's front, equal those computed from scratch")
     for name, item in list(fixture.waiting().items())[::3]:
         fixture.lab.api.delete(
             f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{item['metadata']['namespace']}/workloads/{name}"
         )
     await asyncio.to_thread(fleet.server.restart)
-    async with explained(fleet, bus, lambda: seen, lambda: levels(fixture)):
+    async with explained(fleet, bus, *told):
         await fleet.all_ready()
         await eventually(same, 120, what="the order without the deleted ones")
