@@ -31,7 +31,6 @@ class Supervised(msgspec.Struct, frozen=True, kw_only=True):
     """A lab that is up.
 
     Attributes:
-        pid: the supervisor's pid.
         born: start of that process, in the kernel's ticks.
         parts: pids by name.
     """
@@ -52,7 +51,6 @@ class Supervision[R: Supervised](ABC):
     Attributes:
         module: run as `python -m <module> serve`, it is the supervisor.
         kind: type of what the state file says.
-        name: name of the lab.
     """
 
     module: str

@@ -20,11 +20,9 @@ class Backlog(NamedTuple):
     """Tenants with tasks that wait for a pool."""
 
     capacity: TaskDemand
-    """Capacity of the pool."""
     demands: Mapping[str, TaskDemand]
     """Demand of one task of each tenant."""
     weights: Mapping[str, Fraction]
-    """Weight of each tenant."""
     tasks: Mapping[str, int]
     """Number of tasks that each tenant has waiting."""
 

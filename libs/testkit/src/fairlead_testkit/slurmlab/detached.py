@@ -17,8 +17,6 @@ class DetachedSlurmLab(Supervised, frozen=True, kw_only=True):
     """A lab that is up.
 
     Attributes:
-        conf: path of its slurm.conf.
-        logs: the folder of the logs.
         accounts: accounts that have no others below them.
         accounting: whether it has a database.
     """

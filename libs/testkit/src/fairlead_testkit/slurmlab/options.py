@@ -26,12 +26,8 @@ class SlurmOptions:
         accounting: whether MariaDB and slurmdbd run; they need root.
         backup: whether a second slurmctld stands by, as on another host; it needs root too.
         rest: whether slurmrestd runs, over TCP with tokens and at a socket as OPERATOR; needs root too.
-        nodes: number of slurmd.
-        cpus: number of CPUs of each node.
-        gpus: number of GPUs of each node.
         partitions: lines of slurm.conf; `{nodes}` stands for all nodes.
         scheduler: further words of SchedulerParameters.
-        lines: further lines of slurm.conf.
     """
 
     accounting: bool = field(default_factory=lambda: os.geteuid() == 0)

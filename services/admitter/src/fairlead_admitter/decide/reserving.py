@@ -33,9 +33,7 @@ class ReservedQueue(msgspec.Struct, frozen=True, kw_only=True):
     capacity: Mapping[str, int]
     timing: Timing
     strict: bool
-    """Whether classes are strict."""
     bands: Mapping[str, Band]
-    """Band of each class."""
 
 
 class ReservationObserver(Protocol):

@@ -51,7 +51,6 @@ class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
     tried: float
     """Seconds after which a woken job was surely tried."""
     able: Capabilities
-    """The capabilities of the pool's frontend."""
     refused: Collection[str] = ()
     """The uids of those of them that are known to have been tried, and did not fit."""
 

@@ -52,7 +52,6 @@ class IntakeLimits:
     """Objects to submissions beyond the limits."""
 
     cluster: str
-    """The cluster whose submissions they are."""
     limits: TenantLimits
     _: KW_ONLY
     waiting: Callable[[str], int]

@@ -40,7 +40,6 @@ class SubmissionHandler:
     """Handles the deliveries of the durable `submit-<cluster>`."""
 
     cluster: str
-    """The cluster whose submissions they are."""
     admission: SubmissionCheck
     limits: IntakeLimits
     creator: RetryingCreator

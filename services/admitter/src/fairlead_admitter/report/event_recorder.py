@@ -90,7 +90,6 @@ class EventRecorder:
     rulebook: Callable[[], Rulebook | None]
     """The policy in force; None where none is known, or the cluster is not known completely."""
     leads: Callable[[], bool]
-    """Whether this replica leads."""
     foreign: Callable[[], Mapping[str, int]]
     """The levels that somebody else gave to queued jobs, by uid."""
     steered: Callable[[], Collection[str]]

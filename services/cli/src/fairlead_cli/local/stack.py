@@ -47,9 +47,7 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the simulated cluster; None runs none."""
     cluster_file: Path | None = None
     kubernetes: Sequence[KubeTarget] = ()
-    """Clusters of Kubernetes to steer."""
     slurm: Sequence[SlurmTarget] = ()
-    """Clusters of Slurm to steer."""
     gang_fit: bool = False
     """Whether the check for gang fit is answered on each cluster of Kubernetes."""
     dry_run: bool = False

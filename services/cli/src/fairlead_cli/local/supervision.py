@@ -114,7 +114,6 @@ class Supervisor:
     logs: Path
     say: Callable[[str], None]
     children: dict[str, Child] = field(default_factory=dict, init=False)
-    """The children that run now, by name."""
     restarts: int = field(default=0, init=False)
 
     def last_words(self) -> str:

@@ -17,7 +17,6 @@ class WorkloadShape(NamedTuple):
     """A shape of Workloads in a queue."""
 
     queue: str
-    """The ClusterQueue."""
     equivalence: str
     """The digest; see `equivalence`."""
     namespace: str = ""

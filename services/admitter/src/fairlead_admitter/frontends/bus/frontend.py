@@ -115,7 +115,6 @@ class BusFrontend:
 
     bus: Bus
     cluster: str
-    """The cluster's name."""
     _: KW_ONLY
     epoch: Callable[[], int | None]
     """Epoch of our leadership; None while we do not lead."""
