@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ from fairlead_kube.errors import (
     StatusError,
     UnreachableError,
 )
-from fairlead_kube.kinds.objects import ObjectMeta
+from fairlead_kube.kinds.objects import ApiObject
 from fairlead_kube.kinds.resources import Resource
 from fairlead_kube.watching import (
     INITIAL_END,
@@ -42,14 +42,6 @@ class Key(NamedTuple):
     name: str
 
 
-class Described(Protocol):
-    """An object of Kubernetes, of any kind."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """The object's metadata."""
-
-
 class KubeChanges[U](msgspec.Struct, frozen=True):
     """The changes of a mirror since the last look."""
 
@@ -63,7 +55,7 @@ def whole[T](value: T) -> T:
     return value
 
 
-class Reflector[T: Described, U]:
+class Reflector[T: ApiObject, U]:
     """The last value of each object of a kind, projected to what its user needs; nothing else is kept.
 
     It begins with all objects (a streaming list, or a paged one where the server refuses that) and follows with a

@@ -8,7 +8,7 @@ import random
 import msgspec
 
 from fairlead_kube.errors import ExpiredError, KubeError, MalformedAnswerError, Status, error_of
-from fairlead_kube.kinds.objects import KubeStruct, ObjectMeta
+from fairlead_kube.kinds.objects import ApiObject, KubeStruct, ObjectMeta
 
 SHORTEST_WATCH, LONGEST_WATCH = 240, 300
 """Seconds after which the server ends a watch. Jittered, so that a fleet does not come back in step."""
@@ -25,14 +25,8 @@ class WatchEvent(KubeStruct, frozen=True, kw_only=True):
     object: msgspec.Raw
 
 
-class ObjectHead(KubeStruct, frozen=True, kw_only=True):
-    """The head that every object has."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
 _EVENT = msgspec.json.Decoder(WatchEvent)
-_HEAD = msgspec.json.Decoder(ObjectHead)
+_HEAD = msgspec.json.Decoder(ApiObject)
 _STATUS = msgspec.json.Decoder(Status)
 
 

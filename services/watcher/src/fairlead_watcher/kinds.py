@@ -17,6 +17,7 @@ from functools import partial
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.cards import HOLDER
 from fairlead_contracts.messages.state import NodeState
+from fairlead_kube.kinds.objects import ApiObject
 from fairlead_kube.kinds.resources import (
     CLUSTER_QUEUES,
     COHORTS,
@@ -33,7 +34,7 @@ from fairlead_kube.kinds.resources import (
     Resource,
 )
 from fairlead_kube.kinds.workloads import Workload
-from fairlead_kube.reflector import Described, Key
+from fairlead_kube.reflector import Key
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.objects.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.objects.quota import cohort_facts, queue_facts
@@ -105,7 +106,7 @@ class Kinds:
             ),
         ]
 
-    def _owners[T: Described](
+    def _owners[T: ApiObject](
         self, resource: Resource[T], *, optional: bool = False, label_selector: str | None = None
     ) -> WatchedKind:
         return KindSource(

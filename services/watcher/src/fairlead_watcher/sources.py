@@ -10,8 +10,9 @@ from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version
 from fairlead_kube.errors import FatalKubeError, ForbiddenError, KubeError
+from fairlead_kube.kinds.objects import ApiObject
 from fairlead_kube.kinds.resources import Resource
-from fairlead_kube.reflector import Described, Key, Reflector
+from fairlead_kube.reflector import Key, Reflector
 
 RETRY_SECONDS = 2.0
 BELIEVED_DENIALS = 3
@@ -58,7 +59,7 @@ class Watching:
 
 
 @dataclass(eq=False)
-class KindSource[T: Described, U]:
+class KindSource[T: ApiObject, U]:
     """Mirrors one kind.
 
     A kind that is not served, or not yet, or that we may not read, is asked for again now and then: CRDs are installed,

@@ -2,6 +2,7 @@
 
 from fairlead_contracts.frontend.observed import LabelRequirement, Taint
 from fairlead_kube.kinds.objects import (
+    ApiObject,
     Condition,
     KubeStruct,
     LabelSelector,
@@ -30,10 +31,9 @@ class NodeStatus(KubeStruct, frozen=True, kw_only=True):
     conditions: list[Condition] | None = None
 
 
-class Node(KubeStruct, frozen=True, kw_only=True):
+class Node(ApiObject, frozen=True, kw_only=True):
     """A node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -43,10 +43,8 @@ class Node(KubeStruct, frozen=True, kw_only=True):
         return holds(self.status.conditions, "Ready")
 
 
-class Namespace(KubeStruct, frozen=True, kw_only=True):
+class Namespace(ApiObject, frozen=True, kw_only=True):
     """A namespace."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class JobSpec(KubeStruct, frozen=True, kw_only=True):
@@ -66,10 +64,9 @@ class JobStatus(KubeStruct, frozen=True, kw_only=True):
     conditions: list[Condition] | None = None
 
 
-class Job(KubeStruct, frozen=True, kw_only=True):
+class Job(ApiObject, frozen=True, kw_only=True):
     """A batch Job."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 
@@ -92,10 +89,9 @@ class TrainingJobStatus(KubeStruct, frozen=True, kw_only=True):
     conditions: list[Condition] | None = None
 
 
-class PyTorchJob(KubeStruct, frozen=True, kw_only=True):
+class PyTorchJob(ApiObject, frozen=True, kw_only=True):
     """A training job of Kubeflow."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PyTorchJobSpec = PyTorchJobSpec()
     status: TrainingJobStatus = TrainingJobStatus()
 
@@ -118,11 +114,10 @@ class QueuedStatus(TrainingJobStatus, frozen=True, kw_only=True):
         return not _ENDS.isdisjoint(said) or any(holds(self.conditions, kind) for kind in _ENDS)
 
 
-class QueuedObject(KubeStruct, frozen=True, kw_only=True):
+class QueuedObject(ApiObject, frozen=True, kw_only=True):
     """An object of any kind that Kueue makes Workloads for."""
 
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     status: QueuedStatus = QueuedStatus()
 
 
@@ -148,10 +143,9 @@ class NodePoolSpec(KubeStruct, frozen=True, kw_only=True):
     weight: int | None = None
 
 
-class NodePool(KubeStruct, frozen=True, kw_only=True):
+class NodePool(ApiObject, frozen=True, kw_only=True):
     """Karpenter's NodePool."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: NodePoolSpec = NodePoolSpec()
 
 
@@ -190,10 +184,9 @@ class Webhook(KubeStruct, frozen=True, kw_only=True):
         )
 
 
-class WebhookConfiguration(KubeStruct, frozen=True, kw_only=True):
+class WebhookConfiguration(ApiObject, frozen=True, kw_only=True):
     """A mutating or validating configuration; both have the same form."""
 
-    metadata: ObjectMeta = ObjectMeta()
     webhooks: list[Webhook] | None = None
 
 

@@ -73,12 +73,17 @@ class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
         return self.controller or next(others, None)
 
 
-class PartialObject(KubeStruct, frozen=True, kw_only=True):
+class ApiObject(KubeStruct, frozen=True, kw_only=True):
+    """An object of any kind, as far as they are all alike."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class PartialObject(ApiObject, frozen=True, kw_only=True):
     """The metadata of any object: what a metadata-only list or watch gives."""
 
     api_version: str = ""
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class Condition(KubeStruct, frozen=True, kw_only=True):

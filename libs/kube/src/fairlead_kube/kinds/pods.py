@@ -1,7 +1,7 @@
 """Pods and pod templates: their demand, and the nodes on which they may run."""
 
 from fairlead_contracts.frontend.observed import LabelRequirement, Toleration
-from fairlead_kube.kinds.objects import Condition, KubeStruct, ObjectMeta, RawAmounts
+from fairlead_kube.kinds.objects import ApiObject, Condition, KubeStruct, ObjectMeta, RawAmounts
 
 
 class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
@@ -141,9 +141,8 @@ class PodStatus(KubeStruct, frozen=True, kw_only=True):
     container_statuses: list[ContainerStatus] | None = None
 
 
-class Pod(KubeStruct, frozen=True, kw_only=True):
+class Pod(ApiObject, frozen=True, kw_only=True):
     """A pod."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()

@@ -1,7 +1,7 @@
 """Kueue's quota: ClusterQueue, Cohort, LocalQueue and ResourceFlavor, v1beta2 and v1beta1 in one shape."""
 
 from fairlead_contracts.frontend.observed import Taint
-from fairlead_kube.kinds.objects import Amount, Condition, KubeStruct, LabelSelector, ObjectMeta, holds
+from fairlead_kube.kinds.objects import Amount, ApiObject, Condition, KubeStruct, LabelSelector, holds
 from fairlead_kube.kinds.pods import PodToleration
 
 MOST_COVERED = 16 * 64
@@ -130,10 +130,9 @@ class ClusterQueueStatus(KubeStruct, frozen=True, kw_only=True):
     fair_sharing: FairSharingStatus | None = None
 
 
-class ClusterQueue(KubeStruct, frozen=True, kw_only=True):
+class ClusterQueue(ApiObject, frozen=True, kw_only=True):
     """A ClusterQueue, in which Workloads queue for quota."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ClusterQueueSpec = ClusterQueueSpec()
     status: ClusterQueueStatus = ClusterQueueStatus()
 
@@ -165,10 +164,9 @@ class CohortSpec(KubeStruct, frozen=True, kw_only=True):
         return self.parent_name or self.parent
 
 
-class Cohort(KubeStruct, frozen=True, kw_only=True):
+class Cohort(ApiObject, frozen=True, kw_only=True):
     """A cohort. A ClusterQueue may name one for which there is no object."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CohortSpec = CohortSpec()
 
 
@@ -191,10 +189,9 @@ class LocalQueueStatus(KubeStruct, frozen=True, kw_only=True):
     conditions: list[Condition] | None = None
 
 
-class LocalQueue(KubeStruct, frozen=True, kw_only=True):
+class LocalQueue(ApiObject, frozen=True, kw_only=True):
     """An entry of a namespace to a ClusterQueue."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: LocalQueueSpec = LocalQueueSpec()
     status: LocalQueueStatus = LocalQueueStatus()
 
@@ -207,8 +204,7 @@ class ResourceFlavorSpec(KubeStruct, frozen=True, kw_only=True):
     tolerations: list[PodToleration] | None = None
 
 
-class ResourceFlavor(KubeStruct, frozen=True, kw_only=True):
+class ResourceFlavor(ApiObject, frozen=True, kw_only=True):
     """A kind of nodes with its own quota."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceFlavorSpec = ResourceFlavorSpec()

@@ -7,6 +7,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, LEVEL_WRITER, NO_PRIORITY
 from fairlead_kube.kinds.objects import (
+    ApiObject,
     Condition,
     KubeStruct,
     ObjectMeta,
@@ -187,7 +188,7 @@ class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
     accumulated_past_execution_time_seconds: int | None = None
 
 
-class Workload(KubeStruct, frozen=True, kw_only=True):
+class Workload(ApiObject, frozen=True, kw_only=True):
     """A job as Kueue queues and admits it."""
 
     metadata: WorkloadMeta = WorkloadMeta()
@@ -279,10 +280,9 @@ def _base(fields: OwnedFields) -> object:
     return None if annotations is None else annotations.base
 
 
-class PriorityClass(KubeStruct, frozen=True, kw_only=True):
+class PriorityClass(ApiObject, frozen=True, kw_only=True):
     """A named priority: `WorkloadPriorityClass` of Kueue and `PriorityClass` of pods have the same form."""
 
-    metadata: ObjectMeta = ObjectMeta()
     value: int = 0
     description: str = ""
 
@@ -299,9 +299,8 @@ class AdmissionCheckStatus(KubeStruct, frozen=True, kw_only=True):
     conditions: list[Condition] | None = None
 
 
-class AdmissionCheck(KubeStruct, frozen=True, kw_only=True):
+class AdmissionCheck(ApiObject, frozen=True, kw_only=True):
     """A gate after the reservation of quota."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: AdmissionCheckSpec = AdmissionCheckSpec()
     status: AdmissionCheckStatus = AdmissionCheckStatus()

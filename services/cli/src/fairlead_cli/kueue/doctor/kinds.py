@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_kube.kinds.objects import KubeStruct, ObjectMeta
+from fairlead_kube.kinds.objects import ApiObject, KubeStruct
 from fairlead_kube.kinds.resources import Resource
 
 KUEUE_NAMESPACE = "kueue-system"
@@ -11,10 +11,9 @@ KUEUE_CONFIG = "kueue-manager-config"
 KUEUE_DEPLOYMENT = "kueue-controller-manager"
 
 
-class ConfigMap(KubeStruct, frozen=True, kw_only=True):
+class ConfigMap(ApiObject, frozen=True, kw_only=True):
     """Texts by name."""
 
-    metadata: ObjectMeta = ObjectMeta()
     data: dict[str, str] | None = None
 
 
@@ -43,10 +42,9 @@ class DeploymentSpec(KubeStruct, frozen=True, kw_only=True):
     template: DeployedTemplate = DeployedTemplate()
 
 
-class Deployment(KubeStruct, frozen=True, kw_only=True):
+class Deployment(ApiObject, frozen=True, kw_only=True):
     """A deployment."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeploymentSpec = DeploymentSpec()
 
     @property
