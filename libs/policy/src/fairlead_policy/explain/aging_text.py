@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from heapq import nsmallest
 
 from fairlead_contracts.base.figures import duration, percent
 from fairlead_contracts.base.instants import DAY, SECOND
@@ -59,7 +60,7 @@ def aging_by_tenant(document: PolicyDocument, pool: str, capacity: Mapping[str, 
         return []
     resource = _resource(capacity)
     size = Fraction(capacity[resource], base_units(resource)) if resource else None
-    of_each = _by_tenant(pool, {name: rate * part for name, part in parts.items()}, resource, size)
+    of_each = _by_tenant(pool, parts, rate, resource, size)
     if document.divide_by == "weight":
         return [of_each]
     return [of_each, *_small_parts(pool, parts, rate, resource, size)]
@@ -96,12 +97,13 @@ def _advice(least: Fraction, rate: Fraction) -> str:
     )
 
 
-def _by_tenant(pool: str, worth: Mapping[str, Fraction], resource: str, size: Fraction | None) -> str:
-    first = sorted(worth.items(), key=lambda one: (-one[1], one[0]))
-    named = [f"{_amount(amount, resource, size)} for {name}" for name, amount in first[:_NAMED]]
-    rest = len(first) - _NAMED
-    if rest > 0:
-        named.append(f"for {rest} more down to {_amount(first[-1][1], resource, size)}")
+def _by_tenant(
+    pool: str, parts: Mapping[str, Fraction], rate: Fraction, resource: str, size: Fraction | None
+) -> str:
+    first = nsmallest(_NAMED, parts.items(), key=lambda one: (-one[1], one[0]))
+    named = [f"{_amount(rate * part, resource, size)} for {name}" for name, part in first]
+    if (rest := len(parts) - _NAMED) > 0:
+        named.append(f"for {rest} more down to {_amount(rate * min(parts.values()), resource, size)}")
     of = "" if size is None else f" of {_figure(size)} {short_resource(resource)}"
     return f"pool {pool}{of}: a day is worth {', '.join(named)}"
 

@@ -41,7 +41,8 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
     print_sentence(f"{path} is valid; tenants: {tenants}, pools: {pools}", form)
     known = ask_pools()
     notes = list(_notes(file, without_unknown(known, file.policy)))
-    for sentence in remarks(file.policy):
+    said = list(remarks(file.policy))
+    for sentence in said:
         warn(sentence)
     for note in notes:
         print_sentence(note, form)
@@ -53,7 +54,7 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
         valid=True,
         tenants=tenants,
         pools=pools,
-        warnings=[*remarks(file.policy), *doubts],
+        warnings=[*said, *doubts],
         notes=notes,
     )
     print_outcome(found, [str(path)], form)
