@@ -1,9 +1,11 @@
+import time
 from pathlib import Path
 
 import pytest
 
 from fairlead_cli.errors import InputError
 from fairlead_cli.policy.files import as_yaml, differences, parse_file, read_file, shipped_policy
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_sim.demo import demo_workload
 
 
@@ -121,3 +123,12 @@ def test_a_key_written_twice_is_refused_with_its_lines_and_a_merged_one_is_none(
     assert raised.value.problems[0].startswith("tenants[0].weight: line 1, column 32: key 'weight' is given")
     merged = "tenants:\n- &a {name: a, weight: 3}\n- &b {<<: *a, name: b}\n- {<<: *b, name: c, weight: 2}\n"
     assert [tenant.weight for tenant in parse_file(merged, name="merged.yaml").policy.tenants] == [3, 3, 2]
+
+
+def test_what_thousands_of_tenants_change_is_told_at_once() -> None:
+    """Each key that only one side has looked through all keys of both: 12,000 tenants took minutes, 150,000 hours."""
+    many = PolicyDocument(tenants=[Tenant(name=f"t{number}", weight=0) for number in range(4000)])
+    began = time.process_time()
+    lines = list(differences(PolicyDocument(), many))
+    assert time.process_time() - began < 2
+    assert "+ tenants[t1].weight: 0" in {line.removesuffix(".0") for line in lines}

@@ -120,7 +120,7 @@ def differences(
     old = {} if before is None else _flat(msgspec.to_builtins(before), "", names)
     new = _flat(msgspec.to_builtins(after), "", names)
     for key in sorted(old.keys() | new.keys()):
-        if (key not in old or key not in new) and (old | new)[key] in _NOTHING:
+        if (key in old) != (key in new) and (old if key in old else new)[key] in _NOTHING:
             continue  # what a new entry leaves out, and what one that is gone had left out
         for sign, known in (("-", old), ("+", new)):
             if key in known and (key not in old or key not in new or old[key] != new[key]):
