@@ -128,6 +128,24 @@ async def test_a_dead_port_ends_the_first_connect_in_time(nats_server: NatsServe
     assert "secret" not in str(failed.value)
 
 
+async def test_a_server_that_is_too_old_for_leases_is_refused_by_its_version() -> None:
+    """A server of 2.9 made the streams, passed over what it did not know of them, and no lease ended."""
+
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b'INFO {"server_id": "A", "version": "2.9.10", "max_payload": 1048576, "headers": true}\r\n'
+        )
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        settings = ConnectionSettings(url=f"nats://127.0.0.1:{port}", connect_timeout_seconds=1)
+        with pytest.raises(ConnectFailedError, match=r"is NATS 2\.9\.10, and Fairlead needs 2\.11 or newer"):
+            async with connect(settings, name="ops"):
+                raise AssertionError("let in")
+
+
 async def test_a_closed_connection_says_so_and_refuses(settings: ConnectionSettings) -> None:
     async with connect(settings, name="ops") as bus:
         await bus.connection.close()
@@ -180,7 +198,9 @@ async def test_who_we_are(tmp_path: Path) -> None:
         tally = BusTally()
         settings = ConnectionSettings(url=server.url, nkey_seed=str(seed))
         async with connect(settings, name="scorer", observer=tally) as bus:
-            with pytest.raises(DeniedError):  # trap: to nats-py this is a timeout
+            with pytest.raises(
+                DeniedError, match="whose key does FAIRLEAD_NATS_"
+            ):  # trap: to nats-py this is a timeout
                 await asyncio.wait_for(bus.request("Denied.Here", b"", timeout=300), 30)
             assert tally.counts["bus.denied"] == 1
         wrong = ConnectionSettings(url=server.url, user="me", password="no", connect_timeout_seconds=0.5)  # noqa: S106 - a test's
@@ -190,7 +210,7 @@ async def test_who_we_are(tmp_path: Path) -> None:
             with pytest.raises(ConnectFailedError) as failed:
                 async with connect(wrong, name="ops"):
                     raise AssertionError("let in")
-            return "Authorization" in str(failed.value)
+            return "FAIRLEAD_NATS_* says it" in str(failed.value)
 
         await eventually(refused)
     with NatsServer(tmp_path / "token", config="authorization { token: t }") as server:

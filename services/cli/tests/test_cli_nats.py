@@ -57,6 +57,13 @@ def test_what_the_server_refuses_is_told_and_the_rest_is_made(nats_server: NatsS
     assert "durable event/answers-west: created" in refused.stdout
 
 
+def test_a_limit_that_the_server_has_no_room_for_is_told_with_its_stream(nats_server: NatsServer) -> None:
+    refused = provision(nats_server, "east", "--max-bytes", "event=20000Ti")
+    assert refused.returncode == 1
+    assert "stream event: cannot be made: refused by NATS: insufficient storage resources" in refused.stderr
+    assert "durable submit/submit-east: created" in refused.stdout
+
+
 def test_an_operator_limits_streams(nats_server: NatsServer) -> None:
     made = provision(
         nats_server, "east", "--max-bytes", "event=20Gi", "--max-bytes", "state=1Gi", "--max-age", "event=3d"

@@ -70,7 +70,13 @@ class InvalidCredentialsError(FatalBusError):
 
 
 class DeniedError(FatalBusError):
-    """The server denies this subject to our user."""
+    """The server denies a subject to our user: it has another one's key, or grants of an older release."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(
+            f"our user may not publish to {subject}: whose key does FAIRLEAD_NATS_* name? Each service of each cluster has its "
+            "own, and so has each person. After an upgrade `fairlead nats config` grants anew, `fairlead nats check` tries it"
+        )
 
 
 class PayloadTooLargeError(FatalBusError):

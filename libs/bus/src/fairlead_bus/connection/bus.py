@@ -14,7 +14,7 @@ from fairlead_bus.connection import trace
 from fairlead_bus.connection.client_import import enable_websockets
 from fairlead_bus.connection.endpoints import ERROR_CODE, ERROR_TEXT, Asked, Endpoint, Handler
 from fairlead_bus.connection.jetstream import EXPECTED_LAST, MSG_ID, TTL, Ack, JetStream, Stored
-from fairlead_bus.connection.nats_connection import NatsConnection
+from fairlead_bus.connection.nats_connection import REFUSED, NatsConnection
 from fairlead_bus.connection.settings import ConnectionSettings
 from fairlead_bus.errors import ConnectFailedError, FatalBusError, RemoteError
 from fairlead_contracts.base.observer import SILENT, LibraryObserver
@@ -191,6 +191,10 @@ def with_publish_headers(
 
 def _in_words(error: object) -> str:
     """The reason of a failure in words: the operating system's own, where asyncio has them around a number; empty for silence."""
+    if REFUSED in str(error).lower():
+        return (
+            "the server does not know who we say we are, or asks and we say nothing: FAIRLEAD_NATS_* says it"
+        )
     if not isinstance(error, OSError) or isinstance(error, ssl.SSLError) or error.errno is None:
         # What TLS has against a certificate stands in its text alone: its number is TLS's own.
         return str(error)

@@ -6,7 +6,7 @@ run each of them against a real server, so an upgrade that moves them is noticed
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from nats.aio.client import Client, Srv
 from nats.aio.msg import Msg
@@ -26,6 +26,8 @@ parser.HMSG_RE = re.compile(
 )
 
 
+_OLDEST = (2, 11)
+"""Release of NATS from which on messages have a time to live: the leases of leaders end by it."""
 _PLAIN_HEADERS = b"NATS/1.0\r\n"
 _is_name = re.compile(r"\S*").fullmatch
 
@@ -46,8 +48,7 @@ class UnbufferedClient(Client):
     @property
     def server_release(self) -> tuple[int, ...]:
         """Major and minor number of the server's version."""
-        found = re.match(r"(\d+)\.(\d+)", str(self._server_info.get("version", "")))
-        return tuple(int(number) for number in found.groups()) if found else ()
+        return _release_of(self._server_info)
 
     async def _attempt_reconnect(self) -> None:
         """Reconnects; what was not sent by now is dropped.
@@ -96,7 +97,13 @@ class UnbufferedClient(Client):
 
         Trap: a server that says nothing of TLS is spoken to in the clear, also where TLS is asked for. Its greeting is not
         secured yet: whoever stands between could say so and be taken for it. (Of `wss` all is secured before it.)
+
+        A server that is too old for us is refused: it would make our streams, and pass over what it does not know of them.
         """
+        if initial_connection and () < _release_of(info) < _OLDEST:
+            raise Error(
+                f"the server is NATS {info['version']}, and Fairlead needs {_OLDEST[0]}.{_OLDEST[1]} or newer"
+            )
         server = self._current_server
         wants_tls = self.options.get("tls") is not None and not (server and server.uri.scheme == "wss")
         if initial_connection and wants_tls:
@@ -203,3 +210,9 @@ def _as_text(subject: bytes) -> bytes:
     if subject.isascii():
         return subject
     return subject.decode(errors="backslashreplace").encode()
+
+
+def _release_of(info: Mapping[str, object]) -> tuple[int, ...]:
+    """Major and minor number of a server's version; empty where it says none."""
+    found = re.match(r"(\d+)\.(\d+)", str(info.get("version", "")))
+    return tuple(int(number) for number in found.groups()) if found else ()

@@ -200,7 +200,9 @@ class JetStream:
         try:
             message = await self._connection.ask(f"$JS.API.{verb}", payload, timeout=timeout)
         except NobodyAnswersError as error:
-            raise UnavailableError("JetStream does not answer") from error
+            raise UnavailableError(
+                "JetStream is starting, or off at this server or for our account"
+            ) from error
         answer = _api_answer.decode(message.data)
         if answer.error is not None:
             raise _refusal(answer.error)

@@ -25,7 +25,7 @@ type Listener = Callable[[Msg], Awaitable[None]]
 type ConnectionListener = Callable[[bool], None]
 
 NO_RESPONDERS = "503"
-_REFUSED = "authorization violation"
+REFUSED = "authorization violation"
 NEW_KEY = "NATS refuses our key, and its file holds another one by now: start again to use that"
 _MOST_NOTED = 100
 """Different errors told between two connects; the rest are counted only."""
@@ -140,7 +140,7 @@ class NatsConnection:
         if text not in self._noted and len(self._noted) < _MOST_NOTED:
             self._noted.add(text)
             self.observer.note("bus.error", kind=kind, error=text)
-        if _REFUSED in text.lower() and self._ending is None and self._has_new_key():
+        if REFUSED in text.lower() and self._ending is None and self._has_new_key():
             # A task of its own: closing ends the one that reconnects, which is where we are.
             self._why_closed = NEW_KEY
             self._ending = asyncio.create_task(self.close())

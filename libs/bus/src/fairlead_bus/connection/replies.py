@@ -63,5 +63,5 @@ class Replies:
         for token, (subject, on_answer) in list(self._waiting.items()):
             if subject.lower() == match[1]:
                 del self._waiting[token]
-                on_answer(DeniedError(f"our user may not publish to {subject}"))
+                on_answer(DeniedError(subject))
         return True

@@ -13,7 +13,6 @@ from fairlead_bus import (
     BusError,
     ConnectFailedError,
     ConnectionSettings,
-    DeniedError,
     JetStreamNotFoundError,
     MisconfiguredError,
     NobodyAnswersError,
@@ -168,10 +167,6 @@ def _in_words(error: BusError) -> CommandError:
         return NotRunningError(
             "NATS is there, but Fairlead's streams are not",
             hint="`fairlead up` makes them on this machine, `fairlead nats provision CLUSTER...` on a server of yours.",
-        )
-    if isinstance(error, DeniedError):
-        return CommandError(
-            f"NATS denies this to our user: {error}", hint="Credentials come from FAIRLEAD_NATS_*."
         )
     uncertain = isinstance(error, PublishUncertainError)
     return CommandError(f"NATS: {error}", hint=f"{_STORED} {NO_ACK_HINT}" if uncertain else "")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairlead_bus import JetStreamRefusedError
+from fairlead_bus import JetStreamRefusedError, UnavailableError
 from fairlead_bus.server.provision import find_changes, make
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
@@ -52,9 +52,10 @@ async def provisioned(
             try:
                 if not dry_run:
                     await make(bus, change)
-            except JetStreamRefusedError as error:
+            except (JetStreamRefusedError, UnavailableError) as error:
                 attempt = change.sentence("cannot be made")
-                refused.append(f"{attempt}: refused by NATS: {error.description}")
+                reason = getattr(error, "description", error)
+                refused.append(f"{attempt}: refused by NATS: {reason}")
                 warn(refused[-1])
             else:
                 told.append(change.sentence("missing") if dry_run else change.sentence())
