@@ -20,7 +20,7 @@ from fairlead_cli.slurm.clusters import SlurmTarget, target
 from fairlead_cli.slurm.examining import check, examine, weigh
 from fairlead_cli.slurm.flags import SlurmCheckFlags
 from fairlead_cli.slurm.survey import RestLook, SlurmSurvey, take
-from fairlead_slurm.cluster import SlurmSettings
+from fairlead_slurm.cluster import SlurmSettings, reservations
 from fairlead_testkit.fleets.slurm_fleet import slurm_order
 from fairlead_testkit.inputs.slurm_builders import some_settings
 from fairlead_testkit.processes.command import LocalInstance, fairlead
@@ -29,6 +29,11 @@ from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, Slurm
 from fairlead_testkit.telemetry import image_registry
 from fairlead_testkit.timing.awaiting import eventually
 
+PRINTED = """\
+ReservationName=r1 StartTime=1700000000 EndTime=1700003600 Duration=01:00:00 Nodes=n[1-2] NodeCnt=2 Users=games
+ReservationName=licences StartTime=1700000000 EndTime=1700003600 Nodes=(null) NodeCnt=0 Licenses=a:1
+"""
+RESERVED = reservations(PRINTED)
 FIT = SlurmSurvey(
     settings=some_settings(Age=1000), waiting=40, held_by_admin=0, user="fairlead", administration="Operator"
 )
@@ -99,6 +104,12 @@ def changed(**changes: object) -> SlurmSurvey:
         ({"enforced": ("none",)}, "associations", WARNING, "whatever a job says"),
         ({"enforced": ()}, "associations", WARNING, "whatever a job says"),
         ({"held_by_admin": 2}, "held", INFO, "2 jobs are held"),
+        (
+            {"reservations": RESERVED},
+            "reservations",
+            INFO,
+            "r1 (n[1-2], 2023-11-14 22:13 to 2023-11-14 23:13 UTC)",
+        ),
         (
             {"rest": RestLook(address=AT, trouble="connection refused")},
             "slurmrestd",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fairlead_contracts.base.instants import SECOND, Micros
-from fairlead_slurm.quantities import duration, gres, tres
+from fairlead_slurm.quantities import duration, gres, instant, tres
 
 _WORD = re.compile(r"(?:^|\s)([A-Za-z/]+(?:\[\d+\])?)=")
 _SETTING = re.compile(r"^(\S+)\s*= ?(.*)$")
@@ -92,6 +92,16 @@ class Licence(msgspec.Struct, frozen=True, kw_only=True):
     used: int
     reserved: int = 0
     """The number that reservations hold."""
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """A reservation of nodes, now or later."""
+
+    name: str
+    nodes: str
+    """Its nodes, as Slurm writes a list of them."""
+    begins: Micros | None
+    ends: Micros | None
 
 
 class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,6 +196,20 @@ def licences(text: str) -> list[Licence]:
             reserved=int(words.get("Reserved", "0")),
         )
         for words in lines_with(text, "LicenseName")
+    ]
+
+
+def reservations(text: str) -> list[Reservation]:
+    """The reservations of `scontrol --oneliner show reservation` that have nodes: one of licences alone has none."""
+    return [
+        Reservation(
+            name=words["ReservationName"],
+            nodes=words["Nodes"],
+            begins=instant(words.get("StartTime", "")),
+            ends=instant(words.get("EndTime", "")),
+        )
+        for words in lines_with(text, "ReservationName")
+        if words.get("Nodes", "(null)") not in ("", "(null)")
     ]
 
 

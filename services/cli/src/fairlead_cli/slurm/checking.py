@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.slurm.survey import SlurmSurvey, check
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_slurm.cluster import Reservation
 from fairlead_slurm.ladder import FEWEST_LEVELS, Ladder
 
 OLDEST_TRIED = (22, 5)
@@ -206,6 +208,26 @@ def _held(survey: SlurmSurvey) -> Iterator[Finding]:
             why="A held job has no position in the order until it is released.",
             mend='squeue --states=PENDING --format="%i %u %r" | grep JobHeldAdmin   # scontrol release JOB',
         )
+
+
+@check("reservations", fine="no nodes are reserved")
+def _reservations(survey: SlurmSurvey) -> Iterator[Finding]:
+    if survey.reservations:
+        told = [f"{one.name} ({one.nodes}{_when(one)})" for one in survey.reservations]
+        yield info(
+            "scontrol show reservation",
+            f"{counted(len(told), 'reservation keeps', 'reservations keep')} nodes: {listed(told)}.",
+            why="There Slurm starts nobody else's jobs, and none whose time limit reaches beyond the beginning. Fairlead counts"
+            " these nodes for all, so a job may be first, fit into what is free, and wait.",
+            mend="scontrol update jobid=JOB timelimit=MINUTES   # one that ends before the reservation begins may start",
+        )
+
+
+def _when(one: Reservation) -> str:
+    if one.begins is None or one.ends is None:
+        return ""
+    begins, ends = (f"{to_datetime(at):%Y-%m-%d %H:%M}" for at in (one.begins, one.ends))
+    return f", {begins} to {ends} UTC"
 
 
 def _parameter(survey: SlurmSurvey, name: str, default: int) -> int:

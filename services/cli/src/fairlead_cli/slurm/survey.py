@@ -12,7 +12,7 @@ from fairlead_cli.errors import ClusterError
 from fairlead_cli.findings import Check, Look
 from fairlead_cli.slurm.clusters import controller
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.cluster import SlurmSettings
+from fairlead_slurm.cluster import Reservation, SlurmSettings
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm.hooks.installing import asks_over_tls, pods_tokens
@@ -49,6 +49,8 @@ class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """Records of jobs that may start: what is left of an array is one, as for Slurm's scheduler."""
     held_by_admin: int
     """Records of jobs that an administrator holds."""
+    reservations: list[Reservation] = []
+    """Reservations of nodes, also those that have still to begin."""
     user: str
     """User who shall write levels."""
     administration: str | None
@@ -89,6 +91,7 @@ async def take(
     try:
         settings = await asked.settings()
         jobs = (await asked.jobs()).jobs
+        reservations = await asked.reservations()
         tokens = pods_tokens(settings.hooks.get("PrologSlurmctld", ""))  # as it was installed
         known = tokens is None or (
             await AccountedLicence(conf, LicenceName.read(tokens), seconds=_SECONDS).now() is not None
@@ -100,6 +103,7 @@ async def take(
         settings=settings,
         waiting=_records(job for job in pending if job.priority > 0),
         held_by_admin=_records(job for job in pending if job.reason == _HELD_BY_ADMIN),
+        reservations=reservations,
         user=user,
         administration=await _administration(asked, settings, user),
         over_tls=asks_over_tls(settings.hooks.get("PrologSlurmctld", "")),
