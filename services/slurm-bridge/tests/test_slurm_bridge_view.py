@@ -299,6 +299,19 @@ def test_how_a_job_ended_is_known_once_slurmctld_has_forgotten_it(view: StatedVi
     assert found == RunEnd(at=NOON + 6 * SECOND, outcome=Outcome.FAILED, started=NOON)
 
 
+@pytest.mark.parametrize(
+    ("state", "seconds", "ran"),
+    [("CANCELLED", 0, False), ("DEADLINE", 0, False), ("CANCELLED", 1, True), ("FAILED", 0, True)],
+)
+def test_a_job_that_ended_while_it_waited_did_not_start(
+    view: StatedView, *, state: str, seconds: int, ran: bool
+) -> None:
+    """Slurm gives it a start time, that of its end."""
+    ends = NOON + seconds * SECOND
+    job = read(view, [a_slurm_job("1", state=state, started=NOON, ends=ends)])["1"]
+    assert (job.started, job.ended) == (NOON if ran else None, ends)
+
+
 def test_the_last_ends_are_kept_however_far_apart_they_are(
     view: StatedView, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,8 @@ _HELD = {"REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
 OUTCOMES = {"COMPLETED": Outcome.SUCCEEDED, "CANCELLED": Outcome.CANCELLED, "REVOKED": Outcome.CANCELLED}
 """Outcomes by state; any other end is a failure: FAILED, TIMEOUT, NODE_FAIL, OUT_OF_MEMORY, PREEMPTED,
 DEADLINE, BOOT_FAIL."""
+_MAY_END_WAITING = {"CANCELLED", "DEADLINE", "REVOKED"}
+"""States in which a job may have ended that never ran."""
 _OF_ITS_PARTITION = {
     "PartitionTimeLimit": "its partition does not take it (PartitionTimeLimit)",
     "PartitionNodeLimit": "its partition does not take it (PartitionNodeLimit)",
@@ -146,7 +148,7 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         level=facts.ladder.level(job.priority, job.nice, written) if waits else UNLABELLED,
         pods=max(1, job.nodes),
         requested_class=facts.qos_classes.get(job.qos),
-        started=None if waits else job.started,
+        started=None if waits or _ended_waiting(job) else job.started,
         ended=job.ends if phase is Phase.ENDED else None,
         outcome=OUTCOMES.get(job.state, Outcome.FAILED) if phase is Phase.ENDED else None,
         run_limit=job.time_limit,
@@ -197,6 +199,11 @@ def uid_of(cluster: str, array: int, task: int | None, since: Micros) -> str:
     """The uid of a job, an array or its task, unique over all clusters and time, also where Slurm counts anew; sorts as numbers do."""
     whole = f"{cluster}-{array:010d}-{since}"
     return whole if task is None else task_uid(whole, task)
+
+
+def _ended_waiting(job: SlurmJob) -> bool:
+    """Whether the job ended before it started: Slurm says that it started when it ended."""
+    return job.state in _MAY_END_WAITING and job.started == job.ends
 
 
 def _holder(job: SlurmJob) -> JobHolder | None:
