@@ -19,10 +19,10 @@ from fairlead_cli.local.examining import examined_slurm
 from fairlead_cli.slurm.clusters import SlurmTarget, target
 from fairlead_cli.slurm.examining import check, examine, weigh
 from fairlead_cli.slurm.flags import SlurmCheckFlags
-from fairlead_cli.slurm.survey import RestLook, SlurmSurvey, take
+from fairlead_cli.slurm.survey import RestLook, SlurmSurvey, take, tiers_on_nodes
 from fairlead_slurm.cluster import SlurmSettings, reservations
 from fairlead_testkit.fleets.slurm_fleet import slurm_order
-from fairlead_testkit.inputs.slurm_builders import some_settings
+from fairlead_testkit.inputs.slurm_builders import a_node, a_partition, some_settings
 from fairlead_testkit.processes.command import LocalInstance, fairlead
 from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
@@ -104,6 +104,7 @@ def changed(**changes: object) -> SlurmSurvey:
         ({"enforced": ("none",)}, "associations", WARNING, "whatever a job says"),
         ({"enforced": ()}, "associations", WARNING, "whatever a job says"),
         ({"held_by_admin": 2}, "held", INFO, "2 jobs are held"),
+        ({"tiers": {"gpu": ("hi",), "hi": ("gpu",)}}, "tiers", INFO, "several tiers: gpu, hi"),
         (
             {"reservations": RESERVED},
             "reservations",
@@ -129,6 +130,17 @@ def test_what_is_missing_or_dangerous_is_found(
     assert words in f"{finding.what} {finding.why}"
     assert finding.why
     assert finding.mend
+
+
+def test_tiers_that_share_nodes_are_found_and_others_are_not() -> None:
+    partitions = [
+        a_partition("gpu"),
+        a_partition("hi", tier=10),
+        a_partition("long"),
+        a_partition("own", tier=5),
+    ]
+    nodes = [a_node("n1", "gpu", "hi"), a_node("n2", "gpu", "long"), a_node("n3", "own")]
+    assert tiers_on_nodes(partitions, nodes) == {"gpu": ("hi",), "hi": ("gpu",)}
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,12 @@ class Licence(msgspec.Struct, frozen=True, kw_only=True):
     """The number that reservations hold."""
 
 
-class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+class NodeReservation(msgspec.Struct, frozen=True, kw_only=True):
     """A reservation of nodes, now or later."""
 
     name: str
     nodes: str
-    """Its nodes, as Slurm writes a list of them."""
+    """Nodes that it keeps, as Slurm writes a list of them."""
     begins: Micros | None
     ends: Micros | None
 
@@ -199,10 +199,10 @@ def licences(text: str) -> list[Licence]:
     ]
 
 
-def reservations(text: str) -> list[Reservation]:
+def reservations(text: str) -> list[NodeReservation]:
     """The reservations of `scontrol --oneliner show reservation` that have nodes: one of licences alone has none."""
     return [
-        Reservation(
+        NodeReservation(
             name=words["ReservationName"],
             nodes=words["Nodes"],
             begins=instant(words.get("StartTime", "")),

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_slurm import cluster
-from fairlead_slurm.cluster import Licence, Reservation, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import Licence, NodeReservation, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
 from fairlead_slurm.job_ends import ENDS, FIELDS, ended_jobs
@@ -120,7 +120,7 @@ class CommandController:
         words = ("--noheader", "--parsable2", "--allocations", f"--format={','.join(FIELDS)}")
         return ended_jobs(await self._commands.output("sacct", *words, *which))
 
-    async def reservations(self) -> list[Reservation]:
+    async def reservations(self) -> list[NodeReservation]:
         """Reservations of nodes, also those that have still to begin."""
         return cluster.reservations(await self._shown("reservation"))
 

@@ -10,7 +10,7 @@ from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.slurm.survey import SlurmSurvey, check
 from fairlead_contracts.base.instants import to_datetime
-from fairlead_slurm.cluster import Reservation
+from fairlead_slurm.cluster import NodeReservation
 from fairlead_slurm.ladder import FEWEST_LEVELS, Ladder
 
 OLDEST_TRIED = (22, 5)
@@ -223,7 +223,19 @@ def _reservations(survey: SlurmSurvey) -> Iterator[Finding]:
         )
 
 
-def _when(one: Reservation) -> str:
+@check("tiers", fine="no nodes are in partitions of several tiers")
+def _tiers(survey: SlurmSurvey) -> Iterator[Finding]:
+    if survey.tiers:
+        yield info(
+            "slurm.conf/PriorityTier",
+            f"Nodes are in partitions of several tiers: {listed(list(survey.tiers))}.",
+            why="Each tier is a pool of its own, and counts these nodes whole. What runs in one pool does not count in the other:"
+            " a job may be first, fit into what its pool has free, and wait.",
+            mend="Give these partitions one PriorityTier, or nodes of their own.",
+        )
+
+
+def _when(one: NodeReservation) -> str:
     if one.begins is None or one.ends is None:
         return ""
     begins, ends = (f"{to_datetime(at):%Y-%m-%d %H:%M}" for at in (one.begins, one.ends))

@@ -3,7 +3,8 @@
 import os
 import pwd
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import permutations
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from fairlead_cli.errors import ClusterError
 from fairlead_cli.findings import Check, Look
 from fairlead_cli.slurm.clusters import controller
 from fairlead_slurm import SlurmJob
-from fairlead_slurm.cluster import Reservation, SlurmSettings
+from fairlead_slurm.cluster import NodeReservation, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm.hooks.installing import asks_over_tls, pods_tokens
@@ -49,7 +50,9 @@ class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """Records of jobs that may start: what is left of an array is one, as for Slurm's scheduler."""
     held_by_admin: int
     """Records of jobs that an administrator holds."""
-    reservations: list[Reservation] = []
+    tiers: dict[str, tuple[str, ...]] = {}
+    """Partitions that have nodes in common with it and another PriorityTier, by partition."""
+    reservations: list[NodeReservation] = []
     """Reservations of nodes, also those that have still to begin."""
     user: str
     """User who shall write levels."""
@@ -92,6 +95,7 @@ async def take(
         settings = await asked.settings()
         jobs = (await asked.jobs()).jobs
         reservations = await asked.reservations()
+        tiers = tiers_on_nodes(await asked.partitions(), await asked.nodes())
         tokens = pods_tokens(settings.hooks.get("PrologSlurmctld", ""))  # as it was installed
         known = tokens is None or (
             await AccountedLicence(conf, LicenceName.read(tokens), seconds=_SECONDS).now() is not None
@@ -103,6 +107,7 @@ async def take(
         settings=settings,
         waiting=_records(job for job in pending if job.priority > 0),
         held_by_admin=_records(job for job in pending if job.reason == _HELD_BY_ADMIN),
+        tiers=tiers,
         reservations=reservations,
         user=user,
         administration=await _administration(asked, settings, user),
@@ -111,6 +116,19 @@ async def take(
         tokens_known=known,
         rest=None if rest is None else await _rest(rest, token, asked),
     )
+
+
+def tiers_on_nodes(
+    partitions: Sequence[SlurmPartition], nodes: Sequence[SlurmNode]
+) -> dict[str, tuple[str, ...]]:
+    """Partitions that have nodes in common with it and another PriorityTier, by partition; without those that have none."""
+    tier = {one.name: one.tier for one in partitions}
+    found: dict[str, set[str]] = {}
+    for node in nodes:
+        for one, other in permutations([name for name in node.partitions if name in tier], 2):
+            if tier[one] != tier[other]:
+                found.setdefault(one, set()).add(other)
+    return {name: tuple(sorted(others)) for name, others in sorted(found.items())}
 
 
 def effective_user() -> str:
