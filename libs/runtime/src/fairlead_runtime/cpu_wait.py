@@ -1,4 +1,4 @@
-"""The part of the time for which a process wanted a CPU that it waited for one, as Linux counts it."""
+"""CPU wait of this process, as Linux counts it: of the time for which it could run, the part in which it had no CPU."""
 
 import time
 from collections.abc import Callable

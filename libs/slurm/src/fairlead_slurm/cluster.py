@@ -143,7 +143,7 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unbounded_by(self) -> list[str]:
-        """Flags by which a factor is not divided by the most that it can be, so that it may pass its weight (slurm.conf)."""
+        """Flags by which Slurm does not normalize a factor, so that the factor may exceed its weight (slurm.conf)."""
         return [flag for flag in self.priority_flags if flag.startswith("NO_NORMAL")]
 
     @property

@@ -260,7 +260,7 @@ def whole_job(parts: Sequence[SlurmJob]) -> SlurmJob:
 
 @lru_cache(maxsize=4096)
 def resources_of(tracked: str, *asked: tuple[str, int], cpus_per: str = "") -> dict[str, int]:
-    """Amounts that accounting tracks, and of each GRES that it does not track what was asked for.
+    """Amounts of a job: those that accounting tracks, and of any other GRES what the job asks for.
 
     Args:
         tracked: amounts as accounting has them; while a job waits, without its CPUs by GPUs.

@@ -95,7 +95,7 @@ class CheckPlan(msgspec.Struct, kw_only=True):
     """The writes of one pass, and what is remembered of it: decided before the first write."""
 
     activate: list[str]
-    """Our checks of which it is to be said that somebody answers them."""
+    """Checks of ours to be marked active: somebody answers them."""
     on_their_way_out: list[CheckWrite] = []
     """Written first: until they are out, Kueue may give them quota again."""
     answers: list[CheckWrite] = []
@@ -286,7 +286,7 @@ class Checker:
     async def _answer(
         self, plan: CheckPlan, due: Iterable[Checked], snapshot: NodeSnapshot, now: Micros
     ) -> None:
-        """Adds the answers to these gangs, one after the other on what those before leave."""
+        """Adds an answer to each gang: one takes its room before the next is tried."""
         ours = self._facts.checks
         for one in due:
             release = self._released.get(one.uid)

@@ -79,7 +79,7 @@ class Repair:
                 self.wake.set()
 
     async def _missing(self) -> set[str]:
-        """The subjects that should have stood all through a replay, and that it did not show."""
+        """Subjects that should have stood during the whole replay, and were not in it."""
         unshown = set(self.said())
         if not unshown:
             return unshown

@@ -117,7 +117,7 @@ async def _delete_facts(bus: Bus, standing: set[str]) -> None:
 
 
 async def _words(bus: Bus, cluster: str) -> list[Leftover]:
-    """The leave to write, or that it was taken back, and what was found of the lever: another cluster is looked over anew."""
+    """The words on the cluster's leave and lever. A cluster that takes its name is looked over anew."""
     bucket = Bucket(bus, POLICY)
     keys = (subjects.leave_key(cluster), subjects.revocation_key(cluster), subjects.lever_key(cluster))
     return [

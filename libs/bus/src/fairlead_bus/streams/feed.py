@@ -279,7 +279,7 @@ class Feed:
             await self._request_ended(headers)
 
     async def _request_ended(self, headers: Mapping[str, str]) -> None:
-        """Takes note of a request that ended before all that it asked for came."""
+        """Notes that a request ended before all of its messages came."""
         if headers.get("Status") != _EXPIRED:
             self.abandon(f"the server ended the replay: {headers.get('Description', headers.get('Status'))}")
             return

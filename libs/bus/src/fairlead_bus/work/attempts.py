@@ -28,7 +28,7 @@ class Attempts:
         self._tries: OrderedDict[int, _Tries] = OrderedDict()
 
     def unfinished(self, delivery: Delivery) -> int:
-        """Deliveries before this one of which nobody here knows how they ended."""
+        """Number of earlier deliveries of the message whose end is not known here."""
         tries = self._tries.get(delivery.stream_seq)
         return delivery.deliveries - 1 - (0 if tries is None else tries.explained)
 

@@ -51,7 +51,7 @@ READ_AHEAD = 8192
 does not fit stays on the server. Giving it back for a while was tried: the server brings it again before what is new,
 and a lone tenant's 20,000 took six times as long."""
 READ_AHEAD_OVERTAKING = 512
-"""Messages that wait in their lines with overtaking, which finds those behind these, however many stand before them."""
+"""Messages read ahead where there is overtaking: that finds one behind them, however many stand before it."""
 MOST_BYTES = 64 * 1024 * 1024
 PULL_BATCH = 256
 PULL_BATCH_OVERTAKING = 64

@@ -65,7 +65,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     fixed: int = 0
     """Number of jobs that stand before it whatever its share: of higher classes, and of its own tenant."""
     asked: Quantities = {}
-    """Amounts that all jobs before it that can start ask for, of the resources that it asks for."""
+    """Sums of what the jobs before it ask for, those that can start; of the resources that it asks for itself."""
     used: Quantities = {}
     """Amounts that run, of the same resources."""
     holders: list[TenantHolding] = []

@@ -36,7 +36,7 @@ def check_tree(parents: Mapping[str, str | None], others: Collection[str] = ()) 
 def check_pools_of_tree(
     parents: Mapping[str, str | None], pools: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str]]:
-    """Tenants with a pool of their own that is not the one of those above them: the tenant, and the reason.
+    """Problems of tenants whose pool differs from that of a tenant above them: the tenant's name, and the reason.
 
     A share is one of a pool: what a tenant has in one pool can count towards no share in another.
 

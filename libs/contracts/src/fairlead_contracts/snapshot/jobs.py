@@ -164,7 +164,7 @@ class DemandReader:
         return read
 
     def _shared(self, read: list[dict[str, int]]) -> list[dict[str, int]]:
-        """Demands of which those that are known are one dict, which all who ask for the same share."""
+        """The demands, where jobs that ask for the same share one dict."""
         if self._varied:
             return read
         known = self._known

@@ -97,9 +97,9 @@ def counted_otherwise(workload: Workload, demand: Demand) -> bool:
 
 
 def counted_in_namespace(workload: Workload, demand: Demand) -> bool:
-    """Whether what it counts besides what all pods ask for may be of a LimitRange, so that it holds in that namespace alone.
+    """Whether a LimitRange may have added to what Kueue counts of the Workload: then that holds in its namespace alone.
 
-    Nothing says so of a Workload. What Kueue's configuration makes of resources has names of its own, and is no card's.
+    No Workload says so. A LimitRange adds amounts of resources that Kubernetes or HAMi know; Kueue's configuration adds others.
     """
     asked = _asked(workload)
     return asked <= demand.keys() | {_PODS} and demand.keys() <= asked | _DEFAULTED | {*CARD_RESOURCES}

@@ -51,7 +51,7 @@ class ClassWeightNumbers:
         return numbers[where], floats[where]
 
     def undivided(self, numbers: Ints, weight_numbers: Ints) -> Ints:
-        """The numbers of multipliers as they were before weights divided them; see `divided`."""
+        """Numbers of the multipliers before weights divided them: the inverse of `divided`."""
         pairs, where = np.unique((numbers, weight_numbers), axis=1, return_inverse=True)
         exact = self._multipliers.exact
         products = [exact[one] * (exact[weight] or FULL) for one, weight in pairs.T.tolist()]

@@ -100,7 +100,7 @@ def starts_to_fall_behind(
 
 
 def weight_to_pass(position: Position, other: Position, rules: PoolRules, now: Micros) -> Fraction | None:
-    """A weight of its tenant above which a job stands before another, and all that stand behind that one.
+    """The weight of its tenant above which a job stands before another one.
 
     More weight for one makes the others' parts of the pool smaller, and their tags larger: that is left out, so a little
     less may be enough. None where no weight does it.

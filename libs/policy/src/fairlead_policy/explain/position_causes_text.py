@@ -55,7 +55,7 @@ def rescaled_in_words(position: Position, rules: PoolRules) -> str:
 
 
 def causes_in_words(position: Position, rules: PoolRules, now: Micros) -> Iterator[str]:
-    """The effect of the levels below the top on the position, whose terms it counts by, and what it asks for that is used up."""
+    """Sentences on what moves a position: tenants below the top, a job whose terms count for it, and resources used up."""
     for one in reversed(position.within):
         yield _below(one, rules.parents.get(one.tenant, position.top), rules)
     effective = counted_as(position, rules, now)

@@ -99,9 +99,9 @@ def standing_in(replies: Sequence[ShardReply], tenant: str) -> TenantShare | Non
 def _ends(
     position: Position, targets: Sequence[Position], at: Micros
 ) -> ShardQuery[tuple[Sequence[AmountsByResource | None], Sequence[Promoted | None]]]:
-    """Asks what of its tenant's running jobs has to end before it passes each of these; None where nobody knows.
+    """Asks how much of its tenant's running jobs must end before the job passes each target, and where it would stand then.
 
-    Beside it where the job would stand then, where that is told.
+    None stands for what nobody knows, or does not tell.
     """
     unknown = [None for _ in targets]
     question = ShardQuestion(at=at, uid=position.uid, passing=list(targets))

@@ -127,7 +127,7 @@ def _asks_for_unknown_cards(shapes: Iterable[JobShape], nodes: Sequence[NodeStat
 
 
 def _even_shapes(job: JobState) -> list[JobShape]:
-    """The pods of a job that does not state them one by one; none where it does not go evenly into them."""
+    """The pods of a job that states only their number, all alike; none where its demand does not divide evenly."""
     if job.pods < 1 or any(amount % job.pods for amount in job.demand.values()):
         return []
     demand = {name: amount // job.pods for name, amount in job.demand.items()}

@@ -97,7 +97,7 @@ class _Search:
         return all(need <= has for need, has in zip(needs, free, strict=True))
 
     def _full_vectors(self, position: int, waiting: DemandVector) -> list[DemandVector]:
-        """The vectors that the node takes and that leave it no room for any other pod that waits."""
+        """Largest numbers of pods by shape that the node takes together: no waiting pod fits beside them."""
         row = self.rows[position]
         most = tuple(map(min, self._caps[position], waiting))
         key = (self._kinds[row], most)

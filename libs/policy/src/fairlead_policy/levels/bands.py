@@ -81,7 +81,7 @@ def _floors(classes: Sequence[str], values: Mapping[str, int], width: int) -> li
 
 
 def _step(from_here: Sequence[str], values: Mapping[str, int], below: int, width: int) -> int:
-    """The distance from the floor below it to that of the first of these classes."""
+    """The distance between two floors: `below`, and that of the first of these classes."""
     fixed = next((at for at, name in enumerate(from_here) if name in values), None)
     if fixed is None:
         return width + 1

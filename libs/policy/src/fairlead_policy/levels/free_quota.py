@@ -97,7 +97,7 @@ class FreeQuota:
                 self._add_use(node, name, sign * amount)
 
     def _add_use(self, node: _Node, name: FlavorResource, more: int) -> None:
-        """Adds use to a node, and to those above it what the node holds beyond the quota that it keeps."""
+        """Adds use to a node; what exceeds the quota that the node keeps counts in the nodes above, too."""
         used, kept = node.used.get(name, 0), node.kept(name)
         node.used[name] = used + more
         above = self._cohorts.get(node.parent) if node.parent else None

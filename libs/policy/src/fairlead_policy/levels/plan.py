@@ -172,7 +172,7 @@ class _WindowInBand:
         ]
 
     def _standing(self) -> tuple[Ints, Ints]:
-        """The positions of the jobs whose level is one that may be, and their `x_i`."""
+        """Positions of the jobs whose level lies in the band, and their `x_i`."""
         stated = [job.level for job in self.jobs]
         # Levels below the band are all alike, and those above it.
         levels = bounded(stated, min(self._band.default, self._bottom) - 1, self._highest + 1)

@@ -150,7 +150,7 @@ def may_preempt(queues: Collection[QueueState]) -> bool:
 
 
 def reclaimable(queues: Collection[QueueState]) -> list[str]:
-    """The names of the queues from which another one may take back what they borrowed: levels of what runs there say of whom."""
+    """Names of queues whose borrowed quota others may reclaim: levels of running jobs decide who loses it."""
     reclaiming = {queue.name for queue in queues if queue.reclaims}
     return [queue.name for queue in queues if reclaiming - {queue.name}]
 

@@ -93,7 +93,7 @@ class Order:
         return min((flip for flip in flips if flip is not None), default=None)
 
     def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
-        """The trees that these tenants wait in, by top-level tenant, with those of them that do; None for all."""
+        """Trees in which these tenants wait, each with the tenants that wait there; None stands for all of its tenants."""
         trees, ways = self.snapshot.trees, self.rules.ways
         if tenants is None:
             return [(tree, None) for tree in trees.values() if any(map(len, tree.tenant_queues.values()))]

@@ -263,7 +263,7 @@ class Positions(Sequence[Position]):
         return effective, within
 
     def _effective(self, sequence: ServiceOrder, at: int) -> tuple[EffectiveJob | None, EffectiveJob | None]:
-        """The jobs that one counts as, as far as they are others: as submitted, and far beyond the cap."""
+        """The jobs whose terms count for a job: as submitted, and far beyond the cap. None where its own do."""
         first, last = sequence.as_submitted.item(at), sequence.by_tag.item(at)
         return (
             None if first == at else self._effective_job(sequence, sequence.top, first),

@@ -140,9 +140,8 @@ class ReserveInputs(msgspec.Struct, frozen=True, kw_only=True):
     held: Sequence[Waiting] = ()
     """Jobs with a pass that may not start just now; once let go, they stand where they stood."""
     ahead: Callable[[str], Collection[str] | None]
-    """The uids of the jobs that stand before one in the frontend, held ones that were lifted too, or that may do so by a write
-    that is under way; None where
-    it stands at the default level: whoever comes may stand before it."""
+    """The uids of the jobs before a job in the frontend: lifted ones that are held, too, and those that a write under way may
+    put there. None for a job at the default level: whoever comes may stand before it."""
 
 
 class ReservationState(msgspec.Struct, frozen=True, kw_only=True):

@@ -187,7 +187,7 @@ class StatedFacts:
             self._jobs_in.setdefault(after, {})[uid] = None
 
     def _with_carriers(self, uids: Iterable[str]) -> list[str]:
-        """Uids of these jobs and of those that say they carry one of them out."""
+        """Uids of these jobs and of their carriers."""
         return [one for uid in dict.fromkeys(uids) for one in (uid, *self.jobs.carriers.of(uid))]
 
     # What is known ------------------------------------------------------------------------------------------------

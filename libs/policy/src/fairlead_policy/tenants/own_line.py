@@ -146,7 +146,7 @@ class OwnLine:
             depth = _DEEPER * len(numbers)
 
     def _made_head(self, known: _KnownParts, cut: int) -> SortedJobs:
-        """The rest of the first `cut` jobs that were sorted in, with those that came before the last of them."""
+        """The beginning of the line: the first `cut` sorted jobs without those that went, with those that came before the last."""
         rules, (jobs, numbers) = self._measure.rules, known.sorted
         head, last = SortedJobs(jobs[:cut], numbers[:, :cut]), own_key(jobs[cut - 1], rules)
         head = head.without([job for job in known.gone.values() if own_key(job, rules) <= last], rules)

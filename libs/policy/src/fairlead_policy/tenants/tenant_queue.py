@@ -66,7 +66,7 @@ class TenantQueue:
     def changed(
         self, gone: Mapping[str, WaitingJob], come: Mapping[str, WaitingJob], held: TenantHeld
     ) -> "TenantQueue":
-        """The tenant with other jobs that wait, and other ones that run.
+        """The tenant's queue after a change of its waiting and running jobs.
 
         Args:
             gone: the jobs that wait no more, as they were, by uid.

@@ -77,7 +77,7 @@ def _own(known: AccountLimits, account: str, user: str) -> list[tuple[str, Allow
 def _beyond(
     given: Given, name: str, limits: AllowedAmounts, over: Sequence[AllowedAmounts]
 ) -> Iterator[Remark]:
-    """Remarks on what is beyond these limits, but for a limit that one of `over` takes the place of."""
+    """Remarks on what is beyond these limits; a limit that one of `over` states, too, does not count."""
     if limits.jobs == 0 and all(one.jobs is None for one in over):
         yield Remark(line=line_of(given, "account", "qos"), says=f"{name} may run no jobs")
     wanted = seconds(given["time"].value) if "time" in given else None

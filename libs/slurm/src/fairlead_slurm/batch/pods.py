@@ -27,7 +27,7 @@ class PodSite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unfit_for_pods(given: Given, asked: Sequence[str], size: int, site: PodSite) -> Iterator[Remark]:
-    """Remarks on what in a job of that partition would be refused, or would end it as soon as it starts."""
+    """Remarks on options that the pods' partition refuses, or that would end the job as soon as it starts."""
     partition, line = site.partition, line_of(given, "partition")
     if len(asked) > 1:
         yield Remark(

@@ -11,7 +11,7 @@ from fairlead_slurm.batch.values import count, fewest_nodes, gpus, gres, memory
 _MIB = 1024**2
 
 type Given = Mapping[str, BatchOption]
-"""The options of one part of a job by name: the last of several."""
+"""The options of one part of a job by name; of an option that is given several times the last."""
 
 
 class BatchWant(msgspec.Struct, frozen=True):

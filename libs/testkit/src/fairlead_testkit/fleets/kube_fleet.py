@@ -95,9 +95,9 @@ async def heads_stand(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> No
 
 
 async def holds_still(fixture: NamespaceFixture, stands: Callable[[], Awaitable[bool]]) -> bool:
-    """Whether it is so, and is still so once Kueue is done with what was written, and nothing was written meanwhile.
+    """Whether a state holds now and again once Kueue has taken in all writes, with no write in between.
 
-    What is right by chance before the first write, or between two, is right no more when quota comes free amid the next.
+    A state that is right by chance between two writes would be wrong when quota comes free amid the next.
     """
     if not await stands():
         return False

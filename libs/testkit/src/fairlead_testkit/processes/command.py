@@ -86,7 +86,7 @@ class LocalInstance(OwnProcess):
         return self
 
     def said(self, text: str, *, count: int = 1) -> str:
-        """All that it has said, once it has said these words so many times."""
+        """Everything printed so far, once these words were printed so many times."""
         until(lambda: self.log.count(text) >= count, _SAID_SECONDS, f"it says {text!r}", self)
         return self.log
 

@@ -92,7 +92,7 @@ async def _pause(on: asyncio.Event | None, left: float, pause: float) -> None:
 
 
 def pause_after(cost: float, waited: float) -> float:
-    """Seconds until a question is asked again that took so many, in a wait that has lasted so many."""
+    """Seconds to wait before the next question: `cost` is the time that one takes, `waited` the wait so far."""
     return max(POLL_SECONDS, cost, min(_SHARE * cost + waited / _PART, _LONGEST_PAUSE))
 
 

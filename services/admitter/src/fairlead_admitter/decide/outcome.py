@@ -25,7 +25,7 @@ class PlanOutcome(msgspec.Struct):
     withheld: int = 0
     """Number of writes that were not sent: the right to write, or the room in this pass, ended before them."""
     missed: list[LevelWrite] = []
-    """Writes that failed, and those that were not sent because of these, or because their jobs rest."""
+    """Writes that failed, or were not sent: after a failed one, or because the job is in backoff."""
     trouble: str = ""
     """The reason for which the last failed write failed."""
     down: bool = False

@@ -63,8 +63,8 @@ job that waits."""
 _LOOKS = 4096
 """Looks that are remembered until a decision knows them: from them to their levels is a reaction."""
 LATE_PART = 0.5
-"""Part of the frontend's own batch that such a rest takes at most, so that a job that is woken after it may still come before
-the batch."""
+"""Largest part of the frontend's own batch for which such a rest lasts: a job woken after it may still come before the
+batch."""
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:

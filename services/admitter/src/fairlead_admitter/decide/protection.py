@@ -32,7 +32,7 @@ _CAUSES = (WriteCause.PROTECT, WriteCause.STARTED)
 
 
 def top_level(job: JobState, class_band: ClassBand) -> int:
-    """The level at which no waiting job of its class reaches a running one, or the higher one that it has."""
+    """The top of a running job's class band, where no waiting job of the class is above it; a higher level stays."""
     return job.level if class_band.ceiling is None else max(job.level, class_band.ceiling)
 
 
@@ -51,7 +51,7 @@ def settled_by(wall: Micros, starts: int) -> Micros | None:
 
 
 class Protection:
-    """The running jobs of which it is not known that they stand where they shall."""
+    """Running jobs whose level is not known to be the wanted one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -110,7 +110,7 @@ class Protection:
         *,
         started_by: Micros | None = None,
     ) -> tuple[list[LevelWrite], list[JobState]]:
-        """The writes that settle what runs in these queues, and the jobs that stand where they shall already.
+        """The writes that give running jobs of these queues the wanted level, and the jobs that have it already.
 
         Args:
             queues: names of queues in which running jobs may be stopped.

@@ -58,7 +58,7 @@ class ReservationObserver(Protocol):
         """Hears the reason for which starts cannot be promised although the policy wants them; empty where they can."""
 
     def decided(self, pool: str, found: Reservation, job_of: Callable[[str], JobState | None]) -> None:
-        """Hears what was decided anew, and what became of what was decided before."""
+        """Hears the newest decision on the pool's reservation, with the fate of earlier promises and passes."""
 
 
 class ReservedPool(msgspec.Struct, frozen=True):

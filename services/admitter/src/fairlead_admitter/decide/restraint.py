@@ -126,7 +126,7 @@ class Restraint:
     def _fitting(
         self, queues: Sequence[QueueState], room: FreeQuota, inputs: WakeInputs, window: Sequence[Ranked]
     ) -> list[Ranked]:
-        """The jobs of the window, and those in hand beside it, that park and each have room now in a flavor that takes them."""
+        """Jobs of the window, or in hand beside it, that may be parked and would fit now in a flavor that takes them."""
         parking = {queue.name for queue in queues if queue.parks}
         return [
             one

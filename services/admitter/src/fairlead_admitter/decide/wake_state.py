@@ -135,7 +135,7 @@ class PoolWakes:
             self.free(now)
 
     def forget_ordered(self, decided: Callable[[JobState], int], now: float) -> None:
-        """Forgets the ends that the order knows of, and those that it was waited for long enough.
+        """Forgets the ends that the order knows of by now, and those that are too old to wait for it.
 
         Args:
             decided: the state-stream sequence that the order of a job's tenant was made from.

@@ -1,4 +1,4 @@
-"""Levels of a window as a plan leaves them, and at which of them the frontend tries at once whoever gets them.
+"""Levels of a window after a plan, and those at which the frontend tries a job at once.
 
 Pure; see `waking`. Within one decision nothing of what is looked up changes, so each part is made once.
 """

@@ -67,7 +67,7 @@ class EventSink(Protocol):
         """
 
     def objection_to_level(self, level: int, lift: int) -> Objection:
-        """The objection to a level that somebody else gave to a job, so far above the one that it has of its own."""
+        """The objection to a foreign level: `lift` is its distance above the job's own."""
 
     def reason_of(self, fault: Fault) -> Reason:
         """The reason of the objection that a fault is."""

@@ -90,11 +90,11 @@ def stage_of(answer: AnyAnswer | None) -> Stage:
 
 
 class _Turns(msgspec.Struct):
-    """The turns of those who answer one sender, one after the other."""
+    """The lock under which one sender is answered, by one task at a time."""
 
     lock: asyncio.Lock
     users: int = 0
-    """Number of those who have the turn or wait for it."""
+    """Number of tasks that hold the lock or wait for it."""
 
 
 class _Turn(AbstractAsyncContextManager[None]):

@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class DoctorFlags:
-    """The flags on what counts, by what it is measured, and what becomes of leave."""
+    """Flags of `doctor`: findings that do not count, the policy to measure by, and leave."""
 
     accept: Annotated[Sequence[str], Parameter(negative="")] = ()
     """Name of findings that shall not count, errors or warnings; may be given several times. Stays accepted until

@@ -183,7 +183,7 @@ async def _introduce(stack: Stack, plan: StackPlan, accounts: Sequence[str], end
 
 
 async def tell_ready(bus: Bus, end: asyncio.Event) -> None:
-    """Say that the services answer after all, where it was said that they do not."""
+    """Wait until the services answer, and say so: `up` has said that they do not yet."""
     if not await wait_answering(bus, end, within=_LATE_SECONDS, pause=1.0) and not end.is_set():
         say("ready now: the scorers answer")
 

@@ -142,7 +142,7 @@ def _as_nodes_have_it(one: Explanation, fit: JobFit) -> Explanation:
 
 
 def _both_orders(one: Explanation, right_before: Sequence[Position]) -> str:
-    """A sentence that the order as it is printed is another one than the order that the other reasons speak of."""
+    """The sentence that tells two orders apart: the one that is printed, and the one by fairness alone."""
     if right_before:
         named = ", then ".join(f"{position.id} of {position.tenant}" for position in right_before)
         printed = f"In this order, directly before it stands {named}."

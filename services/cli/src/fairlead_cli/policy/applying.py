@@ -41,7 +41,7 @@ class ApplyTerms(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions of a person who puts a file in force."""
 
     onto: int | None = None
-    """The revision that it was made from, in place of the one that it names."""
+    """The revision that the file was made from; by default the file names it."""
     force: bool = False
     """Whether it goes over whatever is in force."""
     exact: bool = False

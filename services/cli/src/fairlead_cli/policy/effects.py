@@ -40,7 +40,7 @@ def remarks(document: PolicyDocument) -> Iterator[str]:
 
 
 def _shadowed(document: PolicyDocument) -> Iterator[str]:
-    """Tenants whose every job is one of a tenant that stands before them."""
+    """Tenants that never match a job: whichever they take, a tenant before them takes first."""
     parents = {tenant.parent for tenant in document.tenants}
     before: dict[_Key, list[tuple[str, Match]]] = {}
     for place, tenant in enumerate(document.tenants):

@@ -22,7 +22,7 @@ from fairlead_contracts.policyfile.read import encode_document
 
 
 def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format = "table") -> None:
-    """Check a file and say what it is, what its aging comes to in its pools, and which members they lack.
+    """Check a file: say its format, what a day of waiting is worth in each pool, and which members of pools are missing.
 
     Args:
         path: path of the file. What is wrong with it is told before anybody is asked.

@@ -150,7 +150,7 @@ def _by_time(known: Sequence[Revision], words: Sequence[OperatorWord]) -> list[R
 def _in_words(
     known: Sequence[Revision], words: Sequence[OperatorWord], followed: int, names: JobNames
 ) -> Iterator[str]:
-    """A headline each, under it what it changed from the one before that validates."""
+    """Lines of the history: a headline for each revision, and under it the changes from the last one that validates."""
     before: Revision | None = None
     for one in _by_time(known, words):
         if isinstance(one, OperatorWord):

@@ -1,7 +1,7 @@
-"""Fit of a waiting job: the nodes of its cluster at all, the quota that its pool has left, or cards as they are held.
+"""Reasons for which a waiting job does not fit: no node could ever hold it, its pool lacks quota, or others hold the cards.
 
-The first of these that is so is told, as `fairlead order` does: where nodes could never hold a job, quota would not help
-it, and without quota it does not matter what is free.
+The first that applies is told, as `fairlead order` does: where nodes could never hold a job, quota would not help it, and
+without quota it does not matter what is free.
 
 Reasons travel as numbers, too (term, value, unit, who); what has no number is told in words alone.
 """

@@ -219,7 +219,7 @@ class ScoredPool:
         return self.order_at(now).queue_heads(window, tenants)
 
     def note_heads(self, shard: int, startable: Iterable[QueueHeads], now: Micros) -> None:
-        """Notes what a shard's heads ask for, so that it is known when more than that comes free at once."""
+        """Notes what a shard's heads ask for: once more than that comes free at once, the shard is decided anew."""
         asked = self._asked[shard] = _asked_before_others(startable) if self.shape.parks else None
         if shard in self._deep:
             since = self._deep[shard] = self._deep[shard] or now
@@ -227,7 +227,7 @@ class ScoredPool:
                 del self._deep[shard]
 
     def has_more_room(self, shard: int, startable: Iterable[QueueHeads]) -> bool:
-        """Whether what came free at once is not taken yet, and these heads of the shard leave some of it to others behind them."""
+        """Whether room that came free at once is still there, and exceeds what these heads of the shard ask for."""
         asked = _asked_before_others(startable) if shard in self._deep else None
         return asked is not None and self._is_free(asked)
 
@@ -237,7 +237,7 @@ class ScoredPool:
         return _is_less(amounts, {name: capacity.get(name, 0) - self._used[name] for name in amounts})
 
     def _free(self, amounts: Mapping[str, int]) -> None:
-        """Has those shards decided anew whose heads ask for less than came free at once."""
+        """Takes in amounts that came free at once: a shard whose heads ask for less is decided anew, and deeper."""
         short = {one for one, asked in self._asked.items() if asked is not None and _is_less(asked, amounts)}
         self._deep |= dict.fromkeys(short)
         self.dirty |= short

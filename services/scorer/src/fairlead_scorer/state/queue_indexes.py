@@ -79,7 +79,7 @@ class UnrankedJobs:
 
 
 def array_rest(subject: str, stated: State | None) -> JobState | None:
-    """The tasks of an array behind those that are stated one by one, as one job; None where there are none.
+    """The rest of an array, as one job: the tasks behind those that are stated one by one. None where there are none.
 
     Args:
         subject: the statement's, which becomes the uid: two statements of one array may hold for a moment.

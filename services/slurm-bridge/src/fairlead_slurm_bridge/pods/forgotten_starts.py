@@ -189,7 +189,7 @@ class ForgottenStarts:
 
 
 def is_run_of(pod: JobPod, attempt: Attempt, submitted: Micros, identity: str) -> bool:
-    """Whether a pod is of this attempt, of a later one that was forgotten, or of one that never began."""
+    """Whether a pod belongs to this attempt, to a later one that slurmctld forgot, or to one that never began."""
     if pod.digest != identity:
         return False
     if not pod.began and pod.attempt.restarts < attempt.restarts:

@@ -119,7 +119,7 @@ def _why_unranked(
 
 
 def _add(limits: list[_Limit], limit: _Limit) -> None:
-    """Adds a limit that none of these says already, in place of those that it says, too."""
+    """Adds a limit, unless another one implies it; limits that the new one implies go."""
     alike = [one for one in limits if (one.alone, one.of_one_job) == (limit.alone, limit.of_one_job)]
     if any(_no_less(limit.asked, one.asked) for one in alike):
         return

@@ -166,12 +166,12 @@ class WorkloadContext:
         return self._known.verdicts.refused(shape)
 
     def refused_last(self, shape: WorkloadShape) -> RefusedFlavors:
-        """The flavors that Kueue said last refuse them, also where it says so of none that waits."""
+        """The flavors that refused a shape when Kueue last spoke of it, though no Workload of it may wait any more."""
         self._looked_up.add(Dependency("shape", "", shape))
         return self._known.verdicts.refused_last(shape)
 
     def counted(self, shape: WorkloadShape, namespace: str) -> Mapping[str, int] | None:
-        """The demand that Kueue counts of a namespace's Workloads of a shape, where that is of other resources than they ask for."""
+        """The demand that Kueue counts for a shape in a namespace, where it counts other resources than pods ask for."""
         self._looked_up.add(Dependency("shape", "", shape))
         everywhere = self._known.counts.of(shape)
         if everywhere is not None:

@@ -44,7 +44,7 @@ def enforcement(tree: Tree, forest: Forest) -> Enforcement:
 
 
 def _in_order(tree: Tree) -> Enforcement:
-    """Exact, unless a head that is never parked takes what comes free before the order that follows from it is known."""
+    """The enforcement of a tree without quota in the way: exact, but of a strict queue, whose head takes room at once."""
     strict = [queue.name for queue in tree.queues if queue.strategy == STRICT]
     if not strict:
         return Enforcement(EXACT)

@@ -180,7 +180,7 @@ def _own_annotations(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
 
 
 def _marks(order: JobOrder) -> dict[str, str]:
-    """The marks that tell that a job is ours, and from which submission it was made."""
+    """The marks of a job of ours, with the submission that it was made from."""
     marks = {
         SUBMISSION: order.submission.id,
         DIGEST: order.submission.digest(),

@@ -139,7 +139,7 @@ def _told_unfollowed(
     quiet: bool,
     meant: Iterable[str],
 ) -> int:
-    """Say what of so many jobs was stored, and what became of it within a moment; the exit code."""
+    """Report how many of the jobs were stored, and their first answers. Returns the exit code."""
     taken = [name for name in stored if not following.is_refused(name)]
     for name in taken if not (quiet or form in ("json", "yaml")) else []:
         told = ": known already" if following.is_known(name) else ": published"

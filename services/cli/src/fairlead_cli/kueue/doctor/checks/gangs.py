@@ -149,7 +149,7 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
 
 
 def _shapes(survey: Survey) -> list[tuple[tuple[ObservedPods, ...], list[Workload], str]]:
-    """The pods of gangs that wait or run, those that are alike once, with why their quota keeps them out for ever, if it does."""
+    """Gangs that wait or run: pods, Workloads with such pods, and why quota keeps them out for ever, if it does."""
     most = {pool: pool_quota(survey, pool) for pool in survey.pools()}
     found: dict[tuple[bytes, str], tuple[tuple[ObservedPods, ...], list[Workload], str]] = {}
     for workload, queue in _unfinished(survey):
