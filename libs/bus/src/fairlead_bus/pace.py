@@ -30,11 +30,6 @@ class LinePace:
         while next(iter(self._paid_until.values())) <= now:
             self._paid_until.popitem(last=False)
 
-    @property
-    def remembered(self) -> int:
-        """Lines that have not made up for all yet."""
-        return len(self._paid_until)
-
     def rest(self, line: str) -> float:
         """Seconds until one more of this line is within its rate; 0 where it is now."""
         until = self._paid_until.get(line)

@@ -314,11 +314,6 @@ class NatsConnection:
         return self._client.server_release
 
     @property
-    def discovered(self) -> set[str]:
-        """Addresses that the cluster told of, beside those that we were given."""
-        return {server.netloc for server in self._client.discovered_servers}
-
-    @property
     def last_error(self) -> Exception | None:
         """The last error of the connection."""
         return self._client.last_error

@@ -76,10 +76,6 @@ class OwnedSubject:
             self._bus.observer.count("owner.lost")
             raise LostOwnershipError(f"{self._subject} was written by somebody else")
 
-    def release(self) -> None:
-        """Owns nothing any more; what is written stays for the next owner to take over."""
-        self.epoch = None
-
     def _ours(self) -> str:
         return f"{self._owner}.{self.epoch}."
 

@@ -45,11 +45,6 @@ class FairQueue:
         for line in self._lines.values():
             yield from line
 
-    @property
-    def lines(self) -> list[str]:
-        """The lines with somebody in them."""
-        return list(self._lines)
-
     def waiting_in(self, line: str) -> int:
         """Number of messages that wait in this line."""
         return len(self._lines.get(line, ()))

@@ -6,7 +6,7 @@ frontend has, it states (see `Capabilities`).
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
@@ -101,11 +101,6 @@ class TieIndex:
             del self._sorted[at]
         else:
             self._added.remove((tie, uid))
-
-    def first_outside(self, window: Container[str]) -> str | None:
-        """The uid of the first job that is not in the window. Costs the jobs of the window that stand before it."""
-        self._settle()
-        return next((uid for _, uid in self._sorted if uid not in window), None)
 
     def in_order(self) -> Iterator[TiedJob]:
         """All jobs with their ties, the first one first."""

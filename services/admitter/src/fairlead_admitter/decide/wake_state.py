@@ -289,12 +289,6 @@ class WakeMemory:
                 trail.wake(write.job.uid, now)  # that it may be tried: from now on
             trail.used[write.level] = trail.used[write.before] = now
 
-    @property
-    def remembered(self) -> int:
-        """Number of ends and starts of jobs that are remembered."""
-        trails = self._pools.values()
-        return sum(len(trail.ended) + sum(map(len, trail.started.values())) for trail in trails)
-
     def outpaced(self) -> dict[str, list[str]]:
         """The queues that start jobs faster than levels reach them, by pool."""
         now = self._clock()

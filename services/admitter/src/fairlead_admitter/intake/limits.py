@@ -83,11 +83,6 @@ class IntakeLimits:
         self._remember(delivery.stream_seq)
         return None
 
-    @property
-    def remembered(self) -> int:
-        """Number of submissions that are remembered as let through."""
-        return len(self._let_through)
-
     def _remember(self, seq: int) -> None:
         now = self.clock()
         self._let_through[seq] = now

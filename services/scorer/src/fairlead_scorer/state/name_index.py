@@ -54,11 +54,6 @@ class NameIndex:
             del self._uids[name]
             self._new.pop(name, None)  # else all that ever came stood here until somebody asks
 
-    @property
-    def remembered(self) -> int:
-        """Names that it holds, also of jobs that are gone."""
-        return len(self._uids.keys() | self._new.keys() | set(self._sorted))
-
     def of(self, name: str) -> Iterable[str]:
         """The uids of the jobs of this name."""
         return self._uids.get(name, ())
