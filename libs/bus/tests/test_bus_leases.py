@@ -93,8 +93,7 @@ async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:
     roster = Roster(bus, wake=wake)
     member = Membership(bus, roster, role="scorer", replica="a.b c", describe=lambda: lease("a.b c"))
     async with background(roster):
-        await roster.wait_complete()
-        assert roster.complete
+        await eventually(lambda: roster.complete, on=wake)
         async with let_go(bus, member_key("scorer", "a.b c")), background(member):
             await eventually(lambda: "a.b c" in roster.members("scorer"), on=wake)
             await eventually(lambda: member.trusted and member.visible)
@@ -120,7 +119,7 @@ async def test_who_spares_renewals_is_woken_by_what_a_lease_says_alone(bus: Bus)
         return not wake.is_set()
 
     async with background(roster):
-        await roster.wait_complete()
+        await eventually(lambda: roster.complete, on=wake)
         await eventually(renewed_quietly)
         wake.clear()
         held = msgspec.structs.replace(lease("r1"), holdings=[Holding(pool="gpu", shards=[0], current=True)])

@@ -215,7 +215,7 @@ async def test_what_cannot_be_read_never_takes_the_place_of_the_last_good_value(
             await bus.publish(at("a"), UNREADABLE[what])
             await eventually(lambda seq=turn + 2: mirror.seq == seq, on=wake)  # type: ignore[misc] # one of its own each
         assert mirror.take().changed == {}
-        assert set(mirror.unreadable) == {at("a")}
+        assert set(mirror._unreadable) == {at("a")}
         await bus.connection._client.force_reconnect()
         await eventually(lambda: mirror.rebuilds > 0 and mirror.complete, on=wake)
         assert mirror.values[at("a")].stamp == (1, 1)  # a replay that shows nothing else sweeps nothing
@@ -226,10 +226,10 @@ async def test_what_cannot_be_read_never_takes_the_place_of_the_last_good_value(
         assert tally.counts[kind] >= 3
         await bus.publish(at("a"), node("a", rev=2))
         await eventually(lambda: mirror.values[at("a")].stamp == (1, 2), on=wake)
-        assert mirror.unreadable == {}
+        assert mirror._unreadable == {}
         await bus.publish(at("a"), UNREADABLE[what])
         await bus.delete(at("a"))
-        await eventually(lambda: mirror.values == {} and mirror.unreadable == {}, on=wake)
+        await eventually(lambda: mirror.values == {} and mirror._unreadable == {}, on=wake)
 
 
 async def test_what_stands_as_before_is_no_change_after_a_reconnect(bus: Bus) -> None:
@@ -256,8 +256,8 @@ async def test_what_was_never_readable_counts_as_absent_and_harms_no_other(bus: 
     await bus.publish(at("good"), node("good"))
     async with running(a_mirror(bus)) as mirror:
         assert set(mirror.values) == {at("good")}
-        assert set(mirror.unreadable) == {at("bad"), at("newer")}
-        assert "reads version 1" in mirror.unreadable[at("newer")]
+        assert set(mirror._unreadable) == {at("bad"), at("newer")}
+        assert "reads version 1" in mirror._unreadable[at("newer")]
 
 
 async def test_what_its_owner_puts_back_is_taken_over_a_stamp_and_a_delete_that_were_not_its_own(

@@ -138,7 +138,7 @@ async def join(bus: Bus, tally: BusTally) -> None:
 async def roll_call(bus: Bus, tally: BusTally) -> None:
     del tally
     roster = Roster(bus, wake=asyncio.Event())
-    await until(roster.run(), roster.wait_complete())
+    await until(roster.run(), eventually(lambda: roster.complete))
 
 
 def follow(stream: str, filtered: str) -> Operation:

@@ -217,7 +217,7 @@ async def test_objects_churned_while_the_watch_is_cut_are_all_right_in_the_end(
 ) -> None:
     rng = random.Random(11)
     async with client_through(lab, tmp_path, proxy.port) as cut_off, mirrored(cut_off, namespace) as found:
-        await found.reflector.wait_complete()
+        await eventually(lambda: found.reflector.complete, on=found.wake)
         churning = asyncio.Event()
 
         async def cut() -> None:

@@ -106,7 +106,6 @@ class Reflector[T: ApiObject, U]:
         self._ever_complete = False
         self._heard = False
         """Whether the watch said anything that moved us on."""
-        self._done = asyncio.Event()
         self.complete = False
         """Whether `values` holds everything that stood when it was last shown, and all changes heard of since."""
         self.following = False
@@ -123,10 +122,6 @@ class Reflector[T: ApiObject, U]:
         """Take the changes since the last take; several changes of an object are one."""
         changed, self._changed = self._changed, {}
         return KubeChanges(changed, self.complete)
-
-    async def wait_complete(self) -> None:
-        """Wait until the mirror is complete."""
-        await self._done.wait()
 
     async def run(self) -> None:
         """Mirror until cancelled.
@@ -192,7 +187,6 @@ class Reflector[T: ApiObject, U]:
             self._observer.count("reflector.relists")
         self._shown = set()
         self.complete = False
-        self._done.clear()
         self._wake.set()
 
     async def _list(self) -> None:
@@ -294,7 +288,6 @@ class Reflector[T: ApiObject, U]:
         self._version = version
         self._ever_complete = True
         self.complete = True
-        self._done.set()
         self._wake.set()
 
     def _note(self, error: KubeError) -> float:

@@ -53,10 +53,6 @@ class Readiness:
         """Name a detail that `/readyz` shows beside the reasons: it says something and decides nothing."""
         self._details[name] = detail
 
-    def remove(self, name: str) -> None:
-        """Forget a check; an unknown name is no error."""
-        self._checks.pop(name, None)
-
     def reasons(self) -> dict[str, str]:
         """The reasons for which the service is not ready, by check; empty means ready."""
         if not self._checks:

@@ -139,10 +139,6 @@ class SimCluster:
         changes, self._changes = self._changes, ClusterChanges()
         return changes
 
-    def waiting(self, queue: str) -> int:
-        """The number of jobs that wait in a queue."""
-        return self._lines[queue].waiting
-
     def count(self, phase: Phase) -> int:
         """The number of stated jobs in a phase."""
         return self._counts[phase]

@@ -26,11 +26,6 @@ class LevelledLine:
         self._heap: list[tuple[int, int, str, SimJob]] = []
         self.live = 0
 
-    @property
-    def size(self) -> int:
-        """Entries held, dead ones too."""
-        return len(self._heap)
-
     def stand(self, job: SimJob) -> None:
         """Puts the job at its present place; called again after its level changed."""
         heapq.heappush(self._heap, (*job.place, job))
@@ -60,11 +55,9 @@ class StrictLine:
 
     def __init__(self) -> None:
         self._lane = LevelledLine()
-        self.waiting = 0
 
     def join(self, job: SimJob) -> None:
         """Adds a job that begins to wait."""
-        self.waiting += 1
         self._lane.live += 1
         self._lane.stand(job)
 
@@ -75,7 +68,6 @@ class StrictLine:
     def leave(self, job: SimJob) -> None:
         """Removes a job that no longer waits: its phase has changed already."""
         del job
-        self.waiting -= 1
         self._lane.live -= 1
 
     def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[LevelledLine]:
@@ -89,7 +81,7 @@ class StrictLine:
     def hopeless(self, free: Mapping[str, int]) -> bool:
         """Whether it is plain at a glance that nobody fits."""
         del free
-        return not self.waiting
+        return not self._lane.live
 
 
 class BestEffortLine:
@@ -105,7 +97,6 @@ class BestEffortLine:
         self._lanes: dict[JobShapeKey, LevelledLine] = {}
         self._fresh: set[JobShapeKey] = set()
         self._sorted: dict[str, list[tuple[int, JobShapeKey]]] = {resource: [] for resource in resources}
-        self.waiting = 0
 
     def join(self, job: SimJob) -> None:
         """See `StrictLine`."""
@@ -114,7 +105,6 @@ class BestEffortLine:
         if lane is None:
             lane = self._open(shape)
         self._fresh.add(shape)
-        self.waiting += 1
         lane.live += 1
         lane.stand(job)
 
@@ -125,7 +115,6 @@ class BestEffortLine:
     def leave(self, job: SimJob) -> None:
         """See `StrictLine`."""
         shape = shape_of(job.demand)
-        self.waiting -= 1
         self._lanes[shape].live -= 1
         if not self._lanes[shape].live:
             self._close(shape)

@@ -43,11 +43,6 @@ class Roster:
         """Whether all leases are known."""
         return self._members.complete and self._leaders.complete
 
-    async def wait_complete(self) -> None:
-        """Returns as soon as all leases are known."""
-        await self._members.wait_complete()
-        await self._leaders.wait_complete()
-
     def members(self, role: str) -> dict[str, MemberLease]:
         """The live replicas of a role, by name."""
         prefix = kv_subject(MEMBERS, f"member.{role}.")

@@ -130,11 +130,6 @@ class Mirror[T]:
         return self._values
 
     @property
-    def unreadable(self) -> Mapping[str, str]:
-        """Subjects under which something stands that cannot be read, and why."""
-        return self._unreadable
-
-    @property
     def pending(self) -> Mapping[str, T | None]:
         """Values changed since the last take, by subject; None for deleted."""
         return self._changed

@@ -179,7 +179,7 @@ class Worker:
     def drop(self) -> None:
         """Stops at once: what is being handled is cancelled, unacked, and comes again to another worker."""
         self.stop()
-        for task in self._busy:
+        for task in (*self._busy, *self._parked):
             task.cancel()
 
     async def run(self) -> None:

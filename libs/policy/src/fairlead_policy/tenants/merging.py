@@ -13,7 +13,7 @@ from itertools import accumulate
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
+from fairlead_policy.exact.ranking import Ints, Ranking, Rows, join
 from fairlead_policy.exact.scoring import JobColumns, Scores, ShareMeasure, TagScale, Tenants, score
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
@@ -58,15 +58,6 @@ class JobTable:
     def uid_at(self, at: int) -> str:
         """The uid of a job of the table."""
         return self.tenant_queues[self.tenant_queue.item(at)].uid_at(self.row.item(at))
-
-    def uids(self) -> Names:
-        """The uids of all jobs."""
-        return np.concatenate(
-            [
-                tenant_queue.uids[:count]
-                for tenant_queue, count in zip(self.tenant_queues, np.diff(self.starts).tolist(), strict=True)
-            ]
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,11 +173,6 @@ class ServiceOrder:
         at = self.prefixes[tenant].at.item(index)
         return self.table.tenant_queues[self.table.tenant_queue.item(at)].job_at(self.table.row.item(at))
 
-    def uids(self) -> Names:
-        """The uids of all jobs."""
-        picked: Names = self.table.uids()[self.prefix.at]
-        return picked
-
     @cached_property
     def tenant_queues(self) -> Ints:
         """The number of each job's tenant."""

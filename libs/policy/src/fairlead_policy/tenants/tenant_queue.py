@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Ints, Names, bounded
+from fairlead_policy.exact.ranking import Ints, bounded
 from fairlead_policy.exact.scoring import (
     JobColumns,
     Scores,
@@ -113,11 +113,6 @@ class TenantQueue:
     def uid_at(self, row: int) -> str:
         """The uid of the row-th job of the own order."""
         return self.line.job_at(row).uid
-
-    @cached_property
-    def uids(self) -> Names:
-        """The uids of all jobs, in the own order."""
-        return np.array([job.uid for job in self.line.all.jobs], np.object_)
 
     def job_at(self, row: int) -> WaitingJob:
         """The row-th job of the own order."""

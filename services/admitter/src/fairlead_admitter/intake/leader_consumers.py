@@ -47,7 +47,6 @@ class DurableConsumer:
 
     def __post_init__(self) -> None:
         self._worker: Worker | None = None
-        self._busy: set[asyncio.Task[object]] = set()
         self.settled = 0
         """Number of deliveries that were handled to their end."""
 
@@ -72,7 +71,7 @@ class DurableConsumer:
             self.bus,
             stream=self.stream,
             durable=self.durable,
-            handle=self._tracked,
+            handle=self._counted,
             parallel=self.parallel,
             line_of=subjects.line_of,
             share=share_of_a_tenant(self.parallel),
@@ -91,18 +90,12 @@ class DurableConsumer:
 
     def drop(self) -> None:
         """Drops the deliveries in hand. A worker waits for its handlers, so they have to end before it is cancelled."""
-        for task in self._busy:
-            task.cancel()
+        if self._worker is not None:
+            self._worker.drop()
 
-    async def _tracked(self, delivery: Delivery) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 # a coroutine runs in a task
-        self._busy.add(task)
-        try:
-            await self.handle(delivery)
-            self.settled += 1
-        finally:
-            self._busy.discard(task)
+    async def _counted(self, delivery: Delivery) -> None:
+        await self.handle(delivery)
+        self.settled += 1
 
 
 @dataclass(eq=False)
