@@ -306,10 +306,11 @@ def test_levels_of_others_are_noted_and_our_own_are_not() -> None:
     expectations.see(lifted, lifted, now)
     assert expectations.foreign.found == {}, "nothing changed"
     expectations.see(lifted, job, now)
-    expectations.see(msgspec.structs.replace(ours, rev=3, level=700), ours, now)
-    assert expectations.foreign.found == {job.uid: 500, ours.uid: 700}
+    theirs = msgspec.structs.replace(ours, rev=3, level=700)
+    expectations.see(theirs, ours, now)
+    assert expectations.foreign.found == {job.uid: lifted, ours.uid: theirs}
     expectations.forget(job.uid)
-    assert expectations.foreign.found == {ours.uid: 700}
+    assert expectations.foreign.found == {ours.uid: theirs}
     expectations.begin_anew()
     assert expectations.foreign.found == {}
 
@@ -322,4 +323,4 @@ def test_where_the_frontend_says_who_wrote_a_level_it_is_known_from_the_first_mo
     unsaid = a_job("unsaid", level=9)
     for job in (theirs, ours, unsaid):
         expectations.see(job, None, 1001.0)
-    assert expectations.foreign.found == {theirs.uid: 500}
+    assert expectations.foreign.found == {theirs.uid: theirs}

@@ -159,7 +159,7 @@ class TimedRecorder:
         self.leads = True
         self.rules: Rulebook | None = RULES
         self.facts = facts_with(*jobs)
-        self.foreign: dict[str, int] = {}
+        self.foreign: dict[str, JobState] = {}
         self.steered = {"main"}
         self.listener = FakeEventSink()
         self.metrics = Metrics("admitter")
@@ -215,11 +215,19 @@ async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_writte
     stage = TimedRecorder(plain, a_job("untouched"), a_job("edited", base=7))
     stage.facts.apply({"queue": queue})
     stage.listener.lever = lever
-    stage.foreign = {plain.uid: 500, "not-queued": 7, "team-a/untouched": 0, "team-a/edited": 7}
+    found = (a_job(base=20, level=500), a_job("gone", level=7), a_job("untouched"), a_job("edited", base=7, level=7))
+    stage.foreign = {job.uid: job for job in found}
     assert await stage.look() == ["job-1"]
     assert await stage.look() == []
     [(_, objection)] = stage.listener.heard
     assert (objection.reason, objection.field, objection.value) == (Reason.FOREIGN_BOOST, field, value)
+
+
+async def test_a_priority_that_kueue_gave_is_nobodys_boost_after_its_class_got_another_value() -> None:
+    stage = TimedRecorder(a_job(base=77))
+    stage.facts.apply({"queue": a_queue(bands_by_class=True)})
+    stage.foreign = {a_job().uid: a_job(base=10_000_000, level=10_000_000)}
+    assert await stage.look() == []
 
 
 def test_a_priority_that_its_class_does_not_give_is_told_as_one() -> None:
@@ -230,7 +238,7 @@ def test_a_priority_that_its_class_does_not_give_is_told_as_one() -> None:
 async def test_where_no_order_is_written_a_level_of_somebody_else_is_nobodys_fault() -> None:
     fault = Fault(field="spec.priority", value="500", remedy="set it to 5")
     stage = TimedRecorder(a_job(base=20), a_job("set", faults=[fault]), ASKS)
-    stage.foreign = {a_job().uid: 500}
+    stage.foreign = {a_job().uid: a_job(base=20, level=500)}
     stage.steered = set()
     assert await stage.look() == ["job-1"]
     assert [one.reason for _, one in stage.listener.heard] == [Reason.CLASS_NOT_GRANTED]

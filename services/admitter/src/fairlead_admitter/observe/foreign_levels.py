@@ -14,8 +14,8 @@ class ForeignLevels:
     """Levels of other writers, found on jobs that are queued still."""
 
     def __init__(self) -> None:
-        self.found: dict[str, int] = {}
-        """The last such level of each job, by uid; it stays here after it was written over."""
+        self.found: dict[str, JobState] = {}
+        """Each such job as it was then, by uid: its level may be written over since, and its base another one."""
         self._sure_from = math.inf
 
     def begin_anew(self, now: float) -> None:
@@ -28,7 +28,7 @@ class ForeignLevels:
         if job.levelled_by == LEVEL_WRITER:
             return
         if job.levelled_by or now >= self._sure_from:
-            self.found[job.uid] = job.level
+            self.found[job.uid] = job
 
     def forget(self, uid: str) -> None:
         """Forgets a job that is not queued any more."""

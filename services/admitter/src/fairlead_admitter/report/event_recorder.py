@@ -90,8 +90,8 @@ class EventRecorder:
     rulebook: Callable[[], Rulebook | None]
     """The policy in force; None where none is known, or the cluster is not known completely."""
     leads: Callable[[], bool]
-    foreign: Callable[[], Mapping[str, int]]
-    """The levels that somebody else gave to queued jobs, by uid."""
+    foreign: Callable[[], Mapping[str, JobState]]
+    """The queued jobs that somebody else gave a level, as they were then, by uid."""
     steered: Callable[[], Collection[str]]
     """The queues to which levels are written. What another order than ours goes by is nobody's fault elsewhere."""
     metrics: InitVar[Metrics]
@@ -193,10 +193,9 @@ class EventRecorder:
 
     def _objections_to_levels(self) -> Iterator[_JobObjection]:
         """The objections to levels that somebody else wrote."""
-        for uid, level in self.foreign().items():
-            known = self._judged.get(uid)
-            if known is not None and (lift := level - self.facts.unsteered(known[0])):
-                yield uid, self.sink.objection_to_level(level, lift)
+        for uid, job in self.foreign().items():
+            if uid in self._judged and (lift := job.level - self.facts.unsteered(job)):
+                yield uid, self.sink.objection_to_level(job.level, lift)
 
     async def _say(self, job: JobState, objection: Objection) -> bool:
         """Says one objection; returns whether more can be said just now."""
