@@ -288,6 +288,34 @@ def test_a_fight_is_noticed_without_revisions_too() -> None:
     assert sightings[-1] is LevelVerdict.FIGHT
 
 
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [
+        ({"levelled_by": LEVEL_WRITER, "level": 700}, True),
+        ({"levelled_by": "kubectl-annotate", "level": 700}, False),  # somebody else, and no Fairlead
+        (
+            {"levelled_by": LEVEL_WRITER, "level": 14, "base": 5},
+            False,
+        ),  # its class got another value: the boost is ours
+        ({"levelled_by": LEVEL_WRITER, "level": 0}, False),  # the frontend reads no levels any more
+    ],
+)
+def test_who_writes_levels_by_our_name_again_and_again_is_another_fairlead(
+    theirs: dict[str, object], *, told: bool
+) -> None:
+    expectations = Expectations(lambda: 1000.0)
+    for number in range(FIGHT_ROUNDS):
+        assert not expectations.has_rival(1000.0), "a leader before may have one on its way"
+        job = a_job(f"job-{number}", level=0)
+        expectations.send(job.uid, 9)
+        expectations.land(job, 9, WriteConfirmation(mark="m", rev=2), 1000.0)
+        ours = msgspec.structs.replace(job, rev=2, level=9, levelled_by=LEVEL_WRITER)
+        expectations.see(ours, job, 1000.0)
+        expectations.see(msgspec.structs.replace(ours, rev=3, **theirs), ours, 1000.0)
+    assert expectations.has_rival(1000.0) is told
+    assert not expectations.has_rival(1000.0 + FIGHT_SECONDS + 1)
+
+
 def test_levels_of_others_are_noted_and_our_own_are_not() -> None:
     now = 1000.0
     expectations = Expectations(lambda: now)

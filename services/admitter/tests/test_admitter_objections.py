@@ -215,7 +215,12 @@ async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_writte
     stage = TimedRecorder(plain, a_job("untouched"), a_job("edited", base=7))
     stage.facts.apply({"queue": queue})
     stage.listener.lever = lever
-    found = (a_job(base=20, level=500), a_job("gone", level=7), a_job("untouched"), a_job("edited", base=7, level=7))
+    found = (
+        a_job(base=20, level=500),
+        a_job("gone", level=7),
+        a_job("untouched"),
+        a_job("edited", base=7, level=7),
+    )
     stage.foreign = {job.uid: job for job in found}
     assert await stage.look() == ["job-1"]
     assert await stage.look() == []

@@ -181,14 +181,14 @@ def test_a_pool_whose_queue_outpaces_levels_is_followed_loosely_at_best(
 def test_a_pool_in_which_many_start_out_of_turn_is_followed_loosely_at_best(
     found: OutOfTurn, words: str
 ) -> None:
-    for stated, told in (
-        ("exact", ("loose", f"of the last 20 starts {words}")),
-        ("tie-break", ("tie-break", "own quotas")),
+    for stated, many, told in (
+        ("exact", True, ("loose", f"of the last 20 starts {words}")),
+        ("exact", False, ("close", f"of the last 20 starts {words}")),
+        ("within-queue", False, ("within-queue", f"of the last 20 starts {words}; own quotas")),
+        ("tie-break", True, ("tie-break", "own quotas")),
     ):
-        cache, leaders = (
-            ClusterCache(),
-            StatedLeaders(WATCHED, a_lease("admitter", out_of_turn={"c1/gpu": found})),
-        )
+        starts = {"c1/gpu": msgspec.structs.replace(found, many=many)}
+        cache, leaders = ClusterCache(), StatedLeaders(WATCHED, a_lease("admitter", out_of_turn=starts))
         all_steps(cache.adopting(a_document(), 1))
         pool = a_pool(enforcement=stated, enforcement_why="" if stated == "exact" else "own quotas")
         all_steps(cache.learning({subject_of(state): state for state in (pool, a_queue())}))
@@ -239,6 +239,12 @@ def test_a_pool_of_whose_jobs_some_are_contested_is_not_followed_exactly_meanwhi
         said = f"somebody else changed {what} within the last ten seconds"
         assert (found.enforcement, found.enforcement_why) == ("loose", said)
         assert found.left_alone is msgspec.UNSET
+
+
+def test_where_two_write_levels_by_one_name_the_operator_hears_of_a_second_fairlead() -> None:
+    found, _ = steered(WATCHED, a_lease("admitter", rival=True))
+    told = "another Fairlead writes levels to this cluster, too: end one of the two"
+    assert (found.enforcement, found.enforcement_why) == ("loose", told)
 
 
 def test_since_when_a_job_is_left_alone_is_told_of_those_that_are_named() -> None:

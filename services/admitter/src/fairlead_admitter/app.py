@@ -332,6 +332,7 @@ class Admitter:
                 left_alone=self._record.left_alone.stated(),
                 contested=self._record.left_alone.contested,
                 stale=self._staleness.by_pool(),
+                rival=self._expectations.has_rival(time.monotonic()),
                 silent="" if lever is None else lever.why_silent() or "",
             )
 

@@ -89,13 +89,15 @@ class LeftAlone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutOfTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """The starts of the last minute in a pool in which many did not follow the order."""
+    """The starts of the last minute in a pool in which some did not follow the order."""
 
     starts: int
     passed: int
     """Number of those that took room which a waiting job before them should have had."""
     newcomers: int = 0
     """Number of others that had come just before, and took room that others waited for: nobody could order them."""
+    many: bool = True
+    """Whether these are so many that the order is followed loosely; else closely."""
 
 
 class LeaderLease(Message, frozen=True, kw_only=True):
@@ -122,13 +124,15 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     outpaced: dict[str, list[str]] = {}
     """Queues, by pool, that start jobs faster than an admitter's levels reach them; pools with none are left out."""
     out_of_turn: dict[str, OutOfTurn] = {}
-    """Starts of the last minute, by pool; pools in which few did not follow the order are left out."""
+    """Starts of the last minute, by pool; pools in which all but a few in a hundred followed the order are left out."""
     left_alone: list[LeftAlone] = []
     """Jobs that an admitter leaves alone, by pool; pools with none are left out."""
     contested: dict[str, int] = {}
     """Number of queued jobs whose levels somebody else changed within the last ten seconds, by pool: they are written again."""
     stale: dict[str, str] = {}
     """Reasons for which an admitter has had no order to follow for a while, by pool."""
+    rival: bool = False
+    """Whether another Fairlead, of which this one knows nothing, changed levels of an admitter's again and again within the last minute."""
     silent: str = ""
     """Reason for which the cluster does not answer; empty while it does. A watcher says why its statements
     may be old, an admitter why it cannot write there."""

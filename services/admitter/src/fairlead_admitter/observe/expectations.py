@@ -132,6 +132,8 @@ class Expectations:
         self._fought: set[str] = set()
         self._contested: dict[str, float] = {}
         """Instants at which somebody else changed a level of ours last, by uid of jobs that are still written to."""
+        self._rivalries: deque[float] = deque(maxlen=FIGHT_ROUNDS)
+        """Instants at which another Fairlead put a level of its own in place of ours last."""
         self._blind: deque[tuple[float, str]] = deque()
         """Landings that no revision will show, in the order of time."""
 
@@ -169,6 +171,10 @@ class Expectations:
         """The uids of queued jobs whose levels somebody else changed a moment ago, and that are written again."""
         self._contested = {uid: at for uid, at in self._contested.items() if now - at < DOUBT_SECONDS}
         return list(self._contested)
+
+    def has_rival(self, now: float) -> bool:
+        """Whether another Fairlead writes levels here, too. One such write may be that of a leader before, on its way still."""
+        return len(self._rivalries) == FIGHT_ROUNDS and now - self._rivalries[0] <= FIGHT_SECONDS
 
     def drifted(self, uid: str) -> bool:
         """Whether somebody else changed the level that we wrote to this job, and we didn't write since."""
@@ -227,6 +233,9 @@ class Expectations:
         if not trail.given and not trail.drifts:
             return LevelVerdict.EXPECTED
         trail.given = False
+        # Of another base the level is another one, whoever wrote it; of one that nobody reads, it is the base.
+        if job.levelled_by == LEVEL_WRITER and before is not None and before.base == job.base != job.level:
+            self._rivalries.append(now)
         return self._overwritten(job.uid, trail, now)
 
     def doubt(self, now: float) -> None:
@@ -245,6 +254,7 @@ class Expectations:
         self._trails.clear()
         self._fought.clear()
         self._contested.clear()
+        self._rivalries.clear()
         self._blind.clear()
 
     def end_fights(self, uids: Iterable[str]) -> None:

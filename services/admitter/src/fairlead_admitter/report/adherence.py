@@ -11,6 +11,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.planner import DecisionInputs
 from fairlead_admitter.decide.waking import batch_seconds
@@ -33,11 +35,11 @@ _EXPIRES_AFTER = round(LEASE_SECONDS * SECOND * 2 / 3)
 """Microseconds. A lease that goes sooner after its last renewal was given back: its leader judged until then."""
 RECENT_SECONDS = 60.0
 """Seconds for which a start counts in how well the order is followed now."""
-_MANY = 0.2
-"""Part of the starts out of turn from which they are told: the degrees of enforcement allow a few in a hundred, and a busy
-machine comes to one in ten."""
-_FEWEST = 5
-"""Starts out of turn that are told at the least: of three starts one tells nothing."""
+_MANY, _FEWEST_MANY = 0.2, 5
+"""Part of the starts out of turn, and their number at the least, from which the order is followed loosely: the degree `close`
+allows a few in a hundred, and a busy machine comes to one in ten."""
+_SOME, _FEWEST = 0.02, 3
+"""The same from which it is not followed exactly: of three starts one tells nothing."""
 _STANDBY_REMEMBERS = 60 * SECOND
 """Microseconds for which a standby remembers the admissions that it saw."""
 
@@ -111,7 +113,7 @@ class _PoolAdherence:
         self.queues: list[QueueState] = []
         self.unjudged = Counter[Unjudged]()
         self._recent: deque[tuple[float, OutOfTurn]] = deque()
-        self._is_told = False
+        self._is_loose = False
 
     def note_starts(self, at: float, starts: int, missed: int, barged: int) -> None:
         """Notes the starts of one look."""
@@ -121,16 +123,19 @@ class _PoolAdherence:
             self._recent.popleft()
 
     def out_of_turn(self, now: float) -> OutOfTurn | None:
-        """The starts of the last minute; None where few of them did not follow the order."""
+        """The starts of the last minute; None where all but a few in a hundred followed the order."""
         recent = [one for at, one in self._recent if at > now - RECENT_SECONDS]
         found = OutOfTurn(
             starts=sum(one.starts for one in recent),
             passed=sum(one.passed for one in recent),
             newcomers=sum(one.newcomers for one in recent),
         )
-        part = _MANY / 2 if self._is_told else _MANY  # the word shall not flip about the threshold
-        self._is_told = found.passed + found.newcomers >= max(_FEWEST, part * found.starts)
-        return found if self._is_told else None
+        part = _MANY / 2 if self._is_loose else _MANY  # the word shall not flip about the threshold
+        passed = found.passed + found.newcomers
+        self._is_loose = passed >= max(_FEWEST_MANY, part * found.starts)
+        if not self._is_loose and passed < max(_FEWEST, _SOME * found.starts):
+            return None
+        return msgspec.structs.replace(found, many=self._is_loose)
 
 
 class _Standby:
@@ -200,7 +205,7 @@ class AdherenceWatch:
         ]
 
     def out_of_turn(self, now: float) -> dict[str, OutOfTurn]:
-        """The pools in which many starts of the last minute did not follow the order, at a monotonic second."""
+        """The pools in which some starts of the last minute did not follow the order, at a monotonic second."""
         found = {name: pool.out_of_turn(now) for name, pool in sorted(self._pools.items())}
         return {name: starts for name, starts in found.items() if starts is not None}
 

@@ -22,8 +22,9 @@ _CHECKER = "checker"
 _UNWATCHED = "nobody watches it now, so all is as it was last told"
 _NO_ADMITTER = "no admitter leads there: none runs, or only a dry run. Submissions wait, too"
 _DIFFERENT = "scorers differ in their clocks (where past use counts), in the capacity that they see, or in their release"
-_LOOSE = "loose"
-_FIRMNESS = ("exact", "standing", "close", "within-queue", _LOOSE, "tie-break")
+_RIVAL = "another Fairlead writes levels to this cluster, too: end one of the two"
+_CLOSE, _LOOSE = "close", "loose"
+_FIRMNESS = ("exact", "standing", _CLOSE, "within-queue", _LOOSE, "tie-break")
 """Degrees of a pool's enforcement, the firmest first."""
 
 
@@ -79,12 +80,9 @@ class SteeringView:
         lease, watcher = self.leaders.leader(ADMITTER, cluster), self.leaders.leader(_WATCHER, cluster)
         checked = self.leaders.leader(_CHECKER, cluster) is not None
         left_alone = sum(one.jobs for one in ([] if lease is None else lease.left_alone) if one.pool == pool)
-        outpaced = [] if lease is None else lease.outpaced.get(pool, [])
-        out_of_turn = None if lease is None else lease.out_of_turn.get(pool)
-        contested = 0 if lease is None else lease.contested.get(pool, 0)
         still = _stands_still(self.unmarked(pool)) or _unfollowed(lease, pool)
         unwritten = judged.why or _unwritten(lease, queues[0]), still
-        how, why = _enforcement(stated, outpaced, out_of_turn, left_alone, contested)
+        how, why = _enforcement(stated, lease, pool, left_alone)
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
@@ -117,37 +115,38 @@ class SteeringView:
 
 
 def _enforcement(
-    stated: list[PoolState],
-    outpaced: list[str],
-    out_of_turn: OutOfTurn | None,
-    left_alone: int,
-    contested: int,
+    stated: list[PoolState], lease: LeaderLease | None, pool: str, left_alone: int
 ) -> tuple[str, str]:
     """The enforcement of the loosest of these pools, and why it is no better.
 
     Args:
         stated: as their cluster states them.
-        outpaced: the queues that start jobs faster than levels reach them.
-        out_of_turn: the starts of the last minute, where many were out of turn.
+        lease: the lease of the cluster's admitter.
+        pool: the pool that they are joined into.
         left_alone: number of jobs whose levels somebody else keeps changing.
-        contested: number of those whose levels somebody else changed a moment ago.
     """
     loosest = max(stated, key=_looseness, default=None)
     how, why = (_FIRMNESS[0], "") if loosest is None else (loosest.enforcement, loosest.enforcement_why)
-    firmer = loosest is None or _looseness(loosest) <= _FIRMNESS.index(_LOOSE)
-    told = []
-    if outpaced and firmer:
+    if lease is None:
+        return how, why
+    rank = 0 if loosest is None else _looseness(loosest)
+    firmer = rank <= _FIRMNESS.index(_LOOSE)
+    told, contested = [], lease.contested.get(pool, 0)
+    if lease.rival:
+        told.append(_RIVAL)
+    if firmer and (outpaced := lease.outpaced.get(pool)):
         told.append(f"jobs start faster than levels reach them ({', '.join(outpaced)})")
-    if out_of_turn is not None and firmer:
-        told.append(_out_of_turn_in_words(out_of_turn))
     if left_alone:
         told.append(_left_alone_in_words(left_alone))
     if contested:
         what = "the level of 1 job" if contested == 1 else f"the levels of {contested} jobs"
         told.append(f"somebody else changed {what} within the last ten seconds")
-    if not told:
-        return how, why
-    return _LOOSE if firmer else how, "; ".join([*told, why] if why else told)
+    at_best = _LOOSE if told else how
+    if firmer and (out_of_turn := lease.out_of_turn.get(pool)) is not None:
+        told.append(_out_of_turn_in_words(out_of_turn))
+        at_best = _LOOSE if out_of_turn.many or at_best == _LOOSE else _CLOSE
+    worse = at_best in _FIRMNESS and rank < _FIRMNESS.index(at_best)
+    return at_best if worse else how, "; ".join([*told, why] if why else told)
 
 
 def _out_of_turn_in_words(found: OutOfTurn) -> str:
