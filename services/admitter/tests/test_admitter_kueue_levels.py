@@ -5,13 +5,14 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
+import msgspec
 import pytest
 
 from fairlead_admitter.apply.level_applier import LevelApplier
 from fairlead_admitter.decide.merged_order import Ranked
 from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.steering import SteeringPlan, steer, take_levels_away
-from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError
+from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.frontends.kueue.levels import KueueLevels
 from fairlead_admitter.frontends.kueue.sweep import KueueSweep
@@ -21,7 +22,7 @@ from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, subject_of
 from fairlead_kube.client import KubeClient, connect
-from fairlead_kube.kinds.workloads import PRIORITY_BOOST
+from fairlead_kube.kinds.workloads import MULTIKUEUE_ORIGIN, PRIORITY_BOOST
 from fairlead_kube.settings import KubeSettings
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
@@ -180,6 +181,18 @@ async def test_a_level_that_is_the_base_leaves_no_mark(
     assert fixture.known("a").base == 50
     assert await writer.set_level(fixture.known("a"), 50)
     assert fixture.marks("a") == (None, None, 50)
+
+
+async def test_a_copy_of_multikueue_keeps_the_priority_of_its_original(
+    fixture: LeveledQueue, client: KubeClient
+) -> None:
+    fixture.add("a")
+    job = msgspec.structs.replace(fixture.known("a"), labels={MULTIKUEUE_ORIGIN: "manager"})
+    with pytest.raises(FrontendRefusedError):
+        await levels(client, "priority").set_level(job, 7)
+    assert fixture.marks("a") == (None, None, 0)
+    assert await levels(client).set_level(job, 7)
+    assert fixture.marks("a") == ("7", None, 0)
 
 
 async def test_another_workload_of_the_same_name_is_not_written_to(

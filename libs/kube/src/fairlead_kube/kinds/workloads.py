@@ -21,6 +21,8 @@ from fairlead_kube.kinds.quantities import int32
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 """The annotation that Kueue adds to `spec.priority`: an int32 as text; needs the gate PriorityBoost (0.17)."""
+MULTIKUEUE_ORIGIN = "kueue.x-k8s.io/multikueue-origin"
+"""The label of a Workload that MultiKueue copied from another cluster."""
 WORKLOAD_PRIORITY_CLASS = "WorkloadPriorityClass"
 POD_PRIORITY_CLASS = "PriorityClass"
 _SOURCES = {

@@ -27,7 +27,7 @@ from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_kube.errors import InternalError
 from fairlead_kube.kinds.quantities import HIGHEST_INT32, LOWEST_INT32, int32
-from fairlead_kube.kinds.workloads import PRIORITY_BOOST, Workload, found_priority
+from fairlead_kube.kinds.workloads import MULTIKUEUE_ORIGIN, PRIORITY_BOOST, Workload, found_priority
 
 _REMEMBERED = 4096
 
@@ -81,6 +81,10 @@ class KueueLevels:
             raise FrontendForbiddenError(f"cluster {job.cluster} is not cleared any more")
         if not (_is_int32(level - job.base) and _is_int32(level)):
             raise FrontendRefusedError(f"{job.scope}/{job.id}: no boost leads from {job.base} to {level}")
+        if lever == "priority" and level != job.base and MULTIKUEUE_ORIGIN in job.labels:
+            raise FrontendRefusedError(
+                f"{job.scope}/{job.id}: MultiKueue deletes a copy of another priority than its original's"
+            )
         if self._last_written.get(job.uid) == (lever, level):
             workload = await self.calls.look(job.scope, job.id, job.uid)
             if workload is None or _has_level(workload, level, lever):

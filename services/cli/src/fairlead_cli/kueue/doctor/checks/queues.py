@@ -4,17 +4,22 @@ from collections.abc import Iterator, Sequence
 
 from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, error, info, warning
+from fairlead_cli.kueue.doctor.checks.lever import lever_of
 from fairlead_cli.kueue.doctor.checks.reserving import reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.frontend.shipped import KUEUE, KUEUE_BLOCKING
 from fairlead_kube.kinds.objects import holds
 from fairlead_kube.kinds.queues import ClusterQueue
-from fairlead_kube.kinds.workloads import PRIORITY_BOOST
+from fairlead_kube.kinds.workloads import MULTIKUEUE_ORIGIN, PRIORITY_BOOST
 from fairlead_policy.rules.rulebook import Rulebook
 
 AFS = "UsageBasedAdmissionFairSharing"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+_COPIED = (
+    "levels go into spec.priority: where the priorities of a Workload and of its copy differ, Kueue deletes the copy and "
+    "makes it anew, and the job that runs by it ends"
+)
 _SAFE_VALUES = {
     "withinClusterQueue": '"withinClusterQueue":"Never"',
     "reclaimWithinCohort": '"reclaimWithinCohort":"Any"',
@@ -254,19 +259,35 @@ def _gang_fit(survey: Survey) -> Iterator[Finding]:
 @check(
     "multikueue",
     "multikueue",
-    fine="no queue sends its Workloads to other clusters",
-    needs=("clusterqueues", "admissionchecks"),
+    "multikueue-copies",
+    fine="no Workloads are sent to other clusters, or come from one",
+    needs=("clusterqueues", "admissionchecks", "workloads"),
 )
 def _multikueue(survey: Survey) -> Iterator[Finding]:
+    """Finds queues that send Workloads away, and Workloads that were sent here: by spec.priority both would be made anew."""
+    by_boost = lever_of(survey) == "boost"
     checks = {
         check.metadata.name for check in survey.admission_checks if check.spec.controller_name == MULTIKUEUE
     }
     for queue in survey.cluster_queues:
         if found := sorted(checks & _checks_of(queue)):
-            yield error(
+            yield (info if by_boost else error)(
                 _subject(queue),
                 f"admission check {listed(found)} sends its Workloads to other clusters (MultiKueue)",
-                why="Kueue copies a Workload anew while its boost differs between the clusters: levels would cause "
-                "writes without end",
-                mend="steer the worker clusters instead, or take the check off this queue",
+                why="the order says which is sent next; in which order those clusters start them is theirs. Each holds quota "
+                "here and there: one pool of both would count it twice"
+                if by_boost
+                else f"{_COPIED}, also when a level is taken away from one that runs",
+                mend=f"steer the worker clusters, too; keep them out of a pool with {queue.metadata.name}"
+                if by_boost
+                else "turn the gate PriorityBoost on: a boost is not copied. Or take the check off this queue",
             )
+    copies = [one.metadata for one in survey.workloads if one.metadata.label(MULTIKUEUE_ORIGIN) is not None]
+    if copies and not by_boost:
+        yield error(
+            f"Workload/{copies[0].namespace}/{copies[0].name}",
+            f"{counted(len(copies), 'Workload')} came from another cluster (MultiKueue)",
+            why=f"{_COPIED}. So they get no level",
+            mend="turn the gate PriorityBoost on: a boost is not compared",
+            name="multikueue-copies",
+        )
