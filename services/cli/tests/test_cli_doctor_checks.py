@@ -10,6 +10,7 @@ from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks import CHECKS, examine, known_names
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Right, Survey
+from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document
@@ -193,6 +194,16 @@ GANG_FIT = {"metadata": {"name": "gang-fit"}, "spec": {"controllerName": "fairle
 MULTIKUEUE = {"metadata": {"name": "remote"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}
 
 
+SENDS_AWAY = msgspec.structs.replace(
+    queue(admissionChecksStrategy={"admissionChecks": [{"name": "remote"}]}),
+    admission_checks=msgspec.convert([MULTIKUEUE], list[AdmissionCheck]),
+)
+COPY = {
+    "metadata": {"name": "job-a", "namespace": "team-a", "labels": {"kueue.x-k8s.io/multikueue-origin": "mk"}}
+}
+NO_BOOST = LeverProbe(Lever.PRIORITY, "the webhook reads no boosts")
+
+
 def asks_for_gang_fit(check: KubeObject, *, leads: bool | None = None) -> Survey:
     return msgspec.structs.replace(
         queue(admissionChecksStrategy={"admissionChecks": [{"name": "gang-fit"}]}),
@@ -325,14 +336,9 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("watchdog-acted", Severity.INFO, changed(cluster_queues=[LET_GO])),
     ("queue-stopped", Severity.INFO, queue(stopPolicy="Hold")),
     ("queue-inactive", Severity.WARNING, changed(cluster_queues=[{**QUEUE, "status": {}}])),
-    (
-        "multikueue",
-        Severity.ERROR,
-        msgspec.structs.replace(
-            queue(admissionChecksStrategy={"admissionChecks": [{"name": "remote"}]}),
-            admission_checks=msgspec.convert([MULTIKUEUE], list[AdmissionCheck]),
-        ),
-    ),
+    ("multikueue", Severity.INFO, SENDS_AWAY),
+    ("multikueue", Severity.ERROR, msgspec.structs.replace(SENDS_AWAY, probe=NO_BOOST)),
+    ("multikueue-copies", Severity.ERROR, changed(workloads=[COPY], probe=NO_BOOST)),
     ("gang-fit-unanswered", Severity.WARNING, asks_for_gang_fit(GANG_FIT)),
     ("gang-fit-unanswered", Severity.WARNING, asks_for_gang_fit(GANG_FIT | {"status": ACTIVE}, leads=False)),
     ("narrow-band", Severity.ERROR, changed(workload_classes=classes(urgent=100, approved=50))),
@@ -418,6 +424,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("job-queue-missing", Severity.WARNING, changed(jobs=[a_job("mian", suspend=True)])),
     ("job-not-suspended", Severity.WARNING, changed(jobs=[a_job("main")])),
     ("job-not-suspended", Severity.WARNING, changed(pytorch_jobs=[a_pytorch_job("main")])),
+    ("job-without-workload", Severity.WARNING, changed(jobs=[a_job("main", suspend=True)], at=61 * SECOND)),
     ("queue-without-local-queue", Severity.WARNING, changed(local_queues=[])),
     ("job-too-many-resources", Severity.WARNING, changed(workloads=[asking_for(1025)])),
     ("gang-fits-nowhere", Severity.WARNING, with_workload(1, 9)),
@@ -498,6 +505,13 @@ FINE: list[tuple[str, Survey]] = [
     ("job-queue-missing", changed(jobs=[a_job("main", suspend=True)])),
     ("job-not-suspended", changed(jobs=[a_job("main")], workloads=[ADMITTED])),
     ("job-not-suspended", changed(jobs=[a_job("main", suspend=True)])),
+    ("job-without-workload", changed(jobs=[a_job("main", suspend=True)], at=60 * SECOND)),
+    (
+        "job-without-workload",
+        changed(jobs=[a_job("main", suspend=True)], workloads=[ADMITTED], at=61 * SECOND),
+    ),
+    ("job-without-workload", changed(jobs=[a_job("main")], at=61 * SECOND)),
+    ("multikueue-copies", changed(workloads=[COPY])),
     ("queue-without-local-queue", SOUND),
     ("cards-unread", changed(nodes=registering("[]"))),
     ("gang-fits-nowhere", with_workload(1, 99, nodes=registering("[{v9}]"))),
@@ -536,6 +550,17 @@ def test_what_is_wrong_is_found_with_object_reason_and_remedy(
 @pytest.mark.parametrize(("name", "survey"), FINE, ids=[f"{n}-{name}" for n, (name, _) in enumerate(FINE)])
 def test_what_is_right_is_not_found(name: str, survey: Survey) -> None:
     assert named(survey, name) == []
+
+
+def test_a_gang_larger_than_its_topology_is_not_said_to_be_admitted() -> None:
+    workloads = [things.workload("train", "team-a", "main", {GPU: 9})]
+    by_topology = {**FLAVOR, "spec": {**FLAVOR["spec"], "topologyName": "racks"}}
+    for flavor, told in (
+        (FLAVOR, "Kueue admits it all the same"),
+        (by_topology, "Kueue never admits it either: its flavors have topologies"),
+    ):
+        [found] = named(changed(workloads=workloads, flavors=[flavor]), "gang-fits-nowhere")
+        assert told in found.why
 
 
 def test_a_sound_cluster_has_nothing_but_what_is_fine() -> None:

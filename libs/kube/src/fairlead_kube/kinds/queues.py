@@ -202,6 +202,8 @@ class ResourceFlavorSpec(KubeStruct, frozen=True, kw_only=True):
     node_labels: dict[str, str] | None = None
     node_taints: list[Taint] | None = None
     tolerations: list[PodToleration] | None = None
+    topology_name: str | None = None
+    """The Topology by which Kueue looks for room on its nodes; None for none."""
 
 
 class ResourceFlavor(ApiObject, frozen=True, kw_only=True):

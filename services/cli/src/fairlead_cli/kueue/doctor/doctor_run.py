@@ -31,6 +31,7 @@ from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import is_for_people, print_answer
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import STATE, PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -86,6 +87,7 @@ async def look(
     document, source = await _policy(flags.policy, bus)
     survey = Survey(
         cluster=target.cluster,
+        at=from_datetime(datetime.now(UTC)),
         policy=document,
         leave=await leave.standing(bus, target.cluster) if bus is not None else None,
         stated_lever=Lever(flags.lever) if flags.lever else None,

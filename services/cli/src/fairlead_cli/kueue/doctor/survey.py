@@ -7,6 +7,7 @@ import msgspec
 from fairlead_cli.findings import Check, Look
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.observed import Taint, Toleration
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
@@ -58,6 +59,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     """The name that Fairlead has for it."""
+    at: Micros = 0
+    """The instant of the look."""
     server: str = ""
     kubernetes: str = ""
     user: str = ""

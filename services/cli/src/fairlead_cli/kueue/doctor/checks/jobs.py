@@ -8,6 +8,7 @@ from fairlead_cli.findings import Finding, warning
 from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey, check, owner_of, queue_label
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import SECOND
 from fairlead_kube.kinds.demand import is_counted, workload_demand
 from fairlead_kube.kinds.objects import ObjectMeta, holds
 from fairlead_kube.kinds.queues import MOST_COVERED, UNCOUNTED
@@ -15,6 +16,8 @@ from fairlead_kube.kinds.workloads import Workload
 
 _NEEDS = ("localqueues", "jobs", "pytorchjobs")
 _ENDS = ("Complete", "Failed", "Succeeded")
+_WORKLOAD_WITHIN = 60 * SECOND
+"""Microseconds within which Kueue has made a Workload for a job, on a busy machine too."""
 _STANDALONE = ("", "CronJob")
 """Kinds of owners under which a job is queued by itself; under another one (JobSet, MPIJob, …) the owner is."""
 
@@ -134,6 +137,34 @@ def _unsuspended(survey: Survey) -> Iterator[Finding]:
             mend=f"kubectl -n {namespace} patch {plural} {first} --type merge -p '{{\"spec\":{spec}}}'\n"
             f"# new ones: spec.{'suspend' if kind == 'Job' else 'runPolicy.suspend'}: true, or Kueue's webhook and "
             f"`{'batch/job' if kind == 'Job' else 'kubeflow.org/pytorchjob'}` among integrations.frameworks",
+        )
+
+
+@check(
+    "workloads",
+    "job-without-workload",
+    fine="Kueue has made a Workload for every Job and PyTorchJob that it holds",
+    needs=(*_NEEDS, "workloads"),
+)
+def _overlooked(survey: Survey) -> Iterator[Finding]:
+    known = {owner.uid for workload in survey.workloads for owner in workload.metadata.owner_references or ()}
+    found = [
+        one
+        for one in _managed(survey)
+        if queue_label(one.metadata)
+        and one.suspended
+        and one.metadata.uid not in known
+        and survey.at - one.metadata.created > _WORKLOAD_WITHIN
+    ]
+    for (kind, namespace), several in _grouped(found).items():
+        first = several[0].metadata.name
+        yield warning(
+            f"{kind}/{namespace}/{first}",
+            f"{counted(len(several), kind)} with a queue name in {namespace} that Kueue made no Workload for: {_names(several)}",
+            why="they wait for ever, and stand in no order: Kueue does not look after them",
+            mend=f"kubectl -n {namespace} describe {kind.lower()} {first}   # its Events may say why\n"
+            "# or Kueue's configuration leaves out its namespace (managedJobsNamespaceSelector) or its kind "
+            "(integrations.frameworks);\n# what was made before that is mended is made anew",
         )
 
 
