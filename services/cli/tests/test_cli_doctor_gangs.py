@@ -10,7 +10,7 @@ from fairlead_contracts.frontend.cards import CARD_MEMORY, REGISTER
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.kinds.core import Node
 from fairlead_kube.kinds.pods import Pod
-from fairlead_kube.kinds.queues import LocalQueue
+from fairlead_kube.kinds.queues import ClusterQueue, LocalQueue, ResourceFlavor
 from fairlead_kube.kinds.workloads import Workload
 from fairlead_testkit.kubelab import GPU, KubeObject, gpu_nodes, things
 
@@ -48,6 +48,27 @@ def test_more_memory_than_any_card_has_is_one() -> None:
 
 def test_a_card_for_ten_is_not_ten_whole_ones() -> None:
     assert "asks for 2 cards; no node has more than 1" in found({GPU: 2})["gang-fits-nowhere"]
+
+
+def test_a_gang_larger_than_its_topology_is_not_said_to_be_admitted() -> None:
+    survey = Survey(
+        cluster="lab",
+        policy=PolicyDocument(),
+        nodes=[msgspec.convert(node, Node) for node in gpu_nodes("a", 1, "zone-a").nodes()],
+        cluster_queues=[msgspec.convert(things.cluster_queue("gpus", {GPU: 16}, flavor="f"), ClusterQueue)],
+        local_queues=[msgspec.convert(things.local_queue("main", "team-a", "gpus"), LocalQueue)],
+        workloads=[msgspec.convert(things.workload("tune", "team-a", "main", {GPU: 9}), Workload)],
+    )
+    for topology, told in (
+        ({}, "admits it all the same"),
+        ({"topologyName": "racks"}, "never admits it either: its flav"),
+    ):
+        flavor = msgspec.convert({"metadata": {"name": "f"}, "spec": topology}, ResourceFlavor)
+        one = msgspec.structs.replace(survey, flavors=[flavor])
+        [never] = [
+            said for check in checks_in(gangs) for said in check.run(one) if said.name == "gang-fits-nowhere"
+        ]
+        assert f"Kueue {told}" in never.why
 
 
 def test_what_hami_refuses_never_starts() -> None:

@@ -20,7 +20,9 @@ from fairlead_cli.kueue.flags import DoctorFlags
 from fairlead_cli.local.dry_run import Tail, write_in_words
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_kube.kinds.queues import ClusterQueue, Cohort
 from fairlead_kube.lever import Lever, LeverProbe
+from fairlead_testkit.kubelab import things
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEAVE = Leave(cluster="lab", lever="boost", at=AT, by="ann", accepted=["multikueue"])
@@ -228,3 +230,14 @@ async def test_a_name_to_accept_that_nothing_has_is_answered_with_the_one_that_w
     with pytest.raises(InputError, match="no finding has this name") as refused:
         await look(KubeTarget(cluster="lab"), DoctorFlags(accept=[name]), None)
     assert refused.value.hint.startswith(hint)
+
+
+def test_pools_are_root_cohorts() -> None:
+    inner = things.cohort("inner") | {"spec": {"parentName": "root"}}
+    inside = things.cluster_queue("gpus", {"nvidia.com/gpu": 16}, flavor="a100", cohort="inner")
+    found = msgspec.structs.replace(
+        survey(),
+        cohorts=msgspec.convert([inner, things.cohort("root")], list[Cohort]),
+        cluster_queues=[msgspec.convert(inside, ClusterQueue)],
+    )
+    assert list(found.pools()) == ["root"]

@@ -39,7 +39,7 @@ _MANY, _FEWEST_MANY = 0.2, 5
 """Part of the starts out of turn, and their number at the least, from which the order is followed loosely: the degree `close`
 allows a few in a hundred, and a busy machine comes to one in ten."""
 _SOME, _FEWEST = 0.02, 3
-"""The same from which it is not followed exactly: of three starts one tells nothing."""
+"""Part and number from which it is not followed exactly: of three starts one tells nothing."""
 _STANDBY_REMEMBERS = 60 * SECOND
 """Microseconds for which a standby remembers the admissions that it saw."""
 

@@ -326,6 +326,6 @@ def what_is_known(job: str, near: Sequence[str]) -> str:
     if array.isdecimal():
         return f"{of_all} Of an array's tasks each is a job of its own, as {array}_1."
     return (
-        f"{of_all} On Kubernetes a job without the label kueue.x-k8s.io/queue-name is none of Kueue's, nor is one that Kueue "
-        "does not look after, so nobody tells of it: `fairlead doctor` lists such Jobs, JobSets, RayJobs and their like."
+        f"{of_all} On Kubernetes a job without the label kueue.x-k8s.io/queue-name is none of Kueue's, so nobody tells of it: "
+        "`fairlead doctor` lists such Jobs, JobSets, RayJobs and their like, and Jobs that Kueue does not look after."
     )

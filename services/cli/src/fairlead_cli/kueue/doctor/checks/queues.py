@@ -17,8 +17,8 @@ from fairlead_policy.rules.rulebook import Rulebook
 AFS = "UsageBasedAdmissionFairSharing"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _COPIED = (
-    "levels go into spec.priority: where the priorities of a Workload and of its copy differ, Kueue deletes the copy and "
-    "makes it anew, and the job that runs by it ends"
+    "levels go into spec.priority. Where that of a copy is not its original's, Kueue deletes the copy, and a job that runs "
+    "by it ends"
 )
 _SAFE_VALUES = {
     "withinClusterQueue": '"withinClusterQueue":"Never"',
@@ -277,7 +277,7 @@ def _multikueue(survey: Survey) -> Iterator[Finding]:
                 why="the order says which is sent next; in which order those clusters start them is theirs. Each holds quota "
                 "here and there: one pool of both would count it twice"
                 if by_boost
-                else f"{_COPIED}, also when a level is taken away from one that runs",
+                else f"{_COPIED}; so it does when a level is taken away",
                 mend=f"steer the worker clusters, too; keep them out of a pool with {queue.metadata.name}"
                 if by_boost
                 else "turn the gate PriorityBoost on: a boost is not copied. Or take the check off this queue",
