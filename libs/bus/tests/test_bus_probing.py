@@ -10,6 +10,7 @@ from fairlead_bus.server.accounts import Account, AccountLayout, NatsUser
 from fairlead_bus.server.probing import Login, covers, find_faults, logins
 from fairlead_bus.server.provision import provision
 from fairlead_contracts.topology import topology
+from fairlead_testkit import NatsServer
 from fairlead_testkit.nats_servers.guarded import GuardedServer, guarded_server
 
 LAYOUT = AccountLayout(
@@ -98,3 +99,16 @@ async def test_a_tenant_among_the_services_is_found(tmp_path: Path) -> None:
 )
 def test_a_pattern_covers_what_it_grants(pattern: str, subject: str, does: bool) -> None:
     assert covers(pattern, subject) is does
+
+
+@pytest.mark.integration
+async def test_of_a_server_without_accounts_that_is_told_first(
+    tmp_path: Path, nats_server: NatsServer
+) -> None:
+    """All else that it says follows from it: a line for each user and subject, hundreds of them."""
+    with guarded_server(tmp_path, LAYOUT.accounts) as guarded:
+        scorer = next(one for one in everybody(guarded, LAYOUT.accounts) if one.user.name == "scorer")
+    open_to_all = msgspec.structs.replace(scorer.settings, url=nats_server.url)
+    first, *others = await find_faults([msgspec.structs.replace(scorer, settings=open_to_all)])
+    assert first == "too wide: who has no key is let in: has this server taken up accounts.conf?"
+    assert others

@@ -67,8 +67,8 @@ def logins(
 
 async def find_faults(everybody: Sequence[Login]) -> list[str]:
     """Faults of a server, a sentence each: rights too wide or missing; empty where it does as the shipped grants say."""
-    found = [fault for login in everybody for fault in await _faults_of(login, everybody)]
-    found += await _strangers(everybody[0].settings)
+    found = await _strangers(everybody[0].settings)
+    found += [fault for login in everybody for fault in await _faults_of(login, everybody)]
     inside = next(login for login in everybody if login.account == SERVICES)
     for login in everybody:
         if login.account != SERVICES and not any("is not let in" in fault for fault in found):
@@ -167,7 +167,7 @@ async def _strangers(settings: ConnectionSettings) -> list[str]:
     )
     try:
         async with connect(plain, name="check"):
-            return ["too wide: who has no key is let in"]
+            return ["too wide: who has no key is let in: has this server taken up accounts.conf?"]
     except (BusError, OSError):
         return []
 
