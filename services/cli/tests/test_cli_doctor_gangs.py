@@ -59,12 +59,19 @@ def test_a_gang_larger_than_its_topology_is_not_said_to_be_admitted() -> None:
         local_queues=[msgspec.convert(things.local_queue("main", "team-a", "gpus"), LocalQueue)],
         workloads=[msgspec.convert(things.workload("tune", "team-a", "main", {GPU: 9}), Workload)],
     )
-    for topology, told in (
-        ({}, "admits it all the same"),
-        ({"topologyName": "racks"}, "never admits it either: its flav"),
+    admitted = things.workload("tune", "team-a", "main", {GPU: 9}) | {
+        "status": {"conditions": [{"type": "QuotaReserved", "status": "True"}]}
+    }
+    for name, topology, workload, told in (
+        ("f", {}, None, "admits it all the same"),
+        ("f", {"topologyName": "racks"}, None, "never admits it either: its flav"),
+        ("f", {"topologyName": "racks"}, admitted, "admits it all the same"),
+        ("of another queue", {"topologyName": "racks"}, None, "admits it all the same"),
     ):
-        flavor = msgspec.convert({"metadata": {"name": "f"}, "spec": topology}, ResourceFlavor)
+        flavor = msgspec.convert({"metadata": {"name": name}, "spec": topology}, ResourceFlavor)
         one = msgspec.structs.replace(survey, flavors=[flavor])
+        if workload is not None:
+            one = msgspec.structs.replace(one, workloads=[msgspec.convert(workload, Workload)])
         [never] = [
             said for check in checks_in(gangs) for said in check.run(one) if said.name == "gang-fits-nowhere"
         ]

@@ -157,7 +157,8 @@ def _shapes(survey: Survey) -> list[tuple[tuple[ObservedPods, ...], list[Workloa
             flavors = _flavors_of(survey, queue)
             pods = tuple(_anywhere(pod_set, flavors) for pod_set in workload.spec.pod_sets or ())
             no_quota = "" if queue is None else _no_quota(workload, queue, most[survey.pool_of(queue)])
-            if flavors and all(flavor.spec.topology_name for group in flavors for flavor in group):
+            topologies = [flavor.spec.topology_name for group in flavors for flavor in group]
+            if topologies and all(topologies) and not workload.holds("QuotaReserved"):
                 no_quota = no_quota or "its flavors have topologies, and it looks for room on their nodes"
         except FieldError:
             continue  # a quantity that no cluster has: the watcher objects to it on the object itself
