@@ -54,18 +54,25 @@ class Accounting:
 class OneBridge:
     """What one bridge, from its start to its end, tells of jobs that ended; its announcer is played by hand."""
 
-    def __init__(self, accounting: Accounting, store: SubmissionStore) -> None:
-        self.now = NOON
+    def __init__(
+        self, accounting: Accounting, store: SubmissionStore, now: Micros = NOON, *, began: bool = True
+    ) -> None:
+        self.now = now
+        self.looks = 0
         self.heard_at: Micros | None = None
         self.outbox: list[Outgoing] = []
         self.view = StatedView("lab", Naming.of(GPU), {}, 8, FirstSeen(store.first_seen()), store.made_of)
+        if began:
+            self.begin()
+        instruments = BridgeInstruments(Metrics("slurm-bridge"))
+        fake: Any = accounting
+        self.ends = AccountedEnds(fake, self.view, store, instruments, lambda: self.now, lambda _: None)
+
+    def begin(self) -> None:
         partitions, nodes = [a_partition("gpu", is_default=True)], [a_node("n1", "gpu")]
         self.view.take_context(
             SlurmContext(nodes=nodes, partitions=partitions, accounts=[], settings=some_settings())
         )
-        instruments = BridgeInstruments(Metrics("slurm-bridge"))
-        fake: Any = accounting
-        self.ends = AccountedEnds(fake, self.view, store, instruments, lambda: self.now, lambda _: None)
 
     def read(self, *jobs: SlurmJob) -> dict[str, JobState]:
         stated = self.view.read(jobs)[0].values()
@@ -78,7 +85,16 @@ class OneBridge:
         self.outbox += outgoing
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        return beside(self.ends.run(self.tell, lambda: True, lambda: self.heard_at))
+        return beside(self.ends.run(self.tell, self.leads, lambda: self.heard_at))
+
+    def leads(self) -> bool:
+        self.looks += 1
+        return True
+
+    async def looked(self) -> None:
+        """Return once all that is known now was looked at."""
+        end = self.looks + 6
+        await eventually(lambda: self.looks > end, 10)
 
     def acked(self) -> list[AnyEvent]:
         """The events in the outbox, which NATS has from now on."""
@@ -126,6 +142,23 @@ async def test_an_end_is_told_once_accounting_answers_and_not_before(
     assert isinstance(ended, JobEnded)
     assert (ended.uid, ended.outcome, ended.ran_seconds) == (runs.uid, Outcome.FAILED, 6.0)
     assert store.owed() == []
+
+
+async def test_nothing_is_told_before_slurmctld_was_read(
+    accounting: Accounting, store: SubmissionStore
+) -> None:
+    """The announcer would take the ends for all that there is, and every job from NATS."""
+    first = OneBridge(accounting, store)
+    runs = first.read(RUNS)["2"]
+    first.read()
+    first.gone(runs)
+    accounting.jobs = [FAILED]
+    second = OneBridge(accounting, store, began=False)
+    async with second.running():
+        await second.looked()
+        assert second.outbox == []
+        second.begin()
+        await eventually(lambda: second.outbox, 10)
 
 
 async def test_what_accounting_never_hears_of_counts_as_cancelled_after_a_minute(

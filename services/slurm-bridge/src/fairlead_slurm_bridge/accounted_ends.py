@@ -101,7 +101,9 @@ class AccountedEnds:
         failed = 0
         while True:
             try:
-                if leads():
+                # Before the first reading nobody knows which jobs are there again, and events alone would pass for all there
+                # is: the announcer would take every job from NATS.
+                if leads() and self.view.context is not None:
                     await self._tell_owed(tell)
                 await self._tell_unseen(tell, heard_at(), leads=leads())
             except SlurmError as error:
