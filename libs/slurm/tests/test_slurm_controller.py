@@ -74,7 +74,7 @@ async def test_accounting_knows_how_jobs_ended(slurm_lab: SlurmLab) -> None:
     array, waits = slurm_lab.submit("vision", "--array=3-4", seconds=0), slurm_lab.submit("vision", "--hold")
     told = ("sacct", "-n", "-X", "-o", "state", "-j", array)
     slurm_lab.until(lambda: slurm_lab.run(*told).count("COMPLETED") == 2, "slurmdbd has heard of both")
-    found = await controller.ended([array, waits])
+    found = await controller.ended(["tune", array, waits])
     assert [(one.array, one.task, one.state) for one in found] == [
         (int(array), task, "COMPLETED") for task in (3, 4)
     ]

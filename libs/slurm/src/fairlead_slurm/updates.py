@@ -24,13 +24,18 @@ class NotAnIdError(FatalSlurmError):
     """The text given as a job's id has not the form of one."""
 
 
+def is_id(job: str) -> bool:
+    """Whether the text has the form of a job's id."""
+    return _ID.fullmatch(job) is not None
+
+
 def checked(job: str) -> str:
     """The id, once its form is checked.
 
     Raises:
         NotAnIdError: the text has not the form of an id. Nothing else ever reaches a command.
     """
-    if _ID.fullmatch(job) is None:
+    if not is_id(job):
         raise NotAnIdError(f"{job[:40]!r} is no id of a Slurm job")
     return job
 
