@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.base.instants import MINUTE, SECOND
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import (
@@ -79,9 +79,11 @@ async def test_accounting_knows_how_jobs_ended(slurm_lab: SlurmLab) -> None:
         (int(array), task, "COMPLETED") for task in (3, 4)
     ]
     assert (found[0].account, found[0].resources["node"]) == ("vision", 1000)
-    since = await controller.ended_since(found[0].submitted)
-    assert [job in since for job in found] == [True, True]
-    assert waits not in {job.id for job in since}
+    times = [found[0].submitted, *(job.ends for job in found if job.ends is not None)]
+    between = await controller.ended_between(min(times), max(times))
+    assert [job in between for job in found] == [True, True]
+    assert waits not in {job.id for job in between}
+    assert await controller.ended_between(min(times) - MINUTE, min(times) - SECOND) == []
 
 
 async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_bus.facts.announcer import Outgoing, StateChange, Statements
-from fairlead_contracts.base.instants import MINUTE, SECOND, Micros
+from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, SECOND, Micros
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import JobState, Outcome, subject_of
 from fairlead_runtime.metrics import Metrics
@@ -38,7 +38,7 @@ class Accounting:
     def __init__(self) -> None:
         self.away = False
         self.jobs: list[SlurmJob] = []
-        self.asked: list[str | Micros] = []
+        self.asked: list[str | tuple[Micros, Micros]] = []
 
     async def ended(self, jobs: Sequence[str]) -> list[SlurmJob]:
         self.asked += jobs
@@ -46,9 +46,9 @@ class Accounting:
             raise SlurmUnreachableError("slurmdbd does not answer")
         return [job for job in self.jobs if job.id in jobs]
 
-    async def ended_since(self, since: Micros) -> list[SlurmJob]:
-        self.asked.append(since)
-        return self.jobs
+    async def ended_between(self, since: Micros, until: Micros) -> list[SlurmJob]:
+        self.asked.append((since, until))
+        return [job for job in self.jobs if job.ends is not None and since <= job.ends <= until]
 
 
 class OneBridge:
@@ -161,6 +161,48 @@ async def test_nothing_is_told_before_slurmctld_was_read(
         await eventually(lambda: second.outbox, 10)
 
 
+async def test_a_job_counts_as_cancelled_after_a_day_in_which_accounting_was_asked_and_silent(
+    accounting: Accounting, store: SubmissionStore
+) -> None:
+    """Not because the bridge was off for two: slurmdbd may only be late to start."""
+    first = OneBridge(accounting, store)
+    runs = first.read(RUNS)["2"]
+    first.read()
+    first.gone(runs)
+    accounting.away = True
+    second = OneBridge(accounting, store, NOON + 2 * DAY)
+    async with second.running():
+        await second.looked()
+        assert second.outbox == []
+        second.now += DAY + 1
+        await eventually(lambda: second.outbox, 10)
+    [ended] = second.acked()
+    assert isinstance(ended, JobEnded)
+    assert ended.outcome is Outcome.CANCELLED
+
+
+async def test_accounting_has_its_minute_anew_after_each_time_that_it_was_away(
+    accounting: Accounting, store: SubmissionStore
+) -> None:
+    bridge = OneBridge(accounting, store)
+    runs = bridge.read(RUNS)["2"]
+    bridge.read()
+    bridge.gone(runs)
+    async with bridge.running():
+        await bridge.looked()
+        accounting.away = True
+        bridge.now += HOUR
+        await bridge.looked()
+        accounting.away = False
+        await bridge.looked()
+        assert bridge.outbox == []
+        accounting.jobs = [FAILED]
+        await eventually(lambda: bridge.outbox, 10)
+    [ended] = bridge.acked()
+    assert isinstance(ended, JobEnded)
+    assert ended.outcome is Outcome.FAILED
+
+
 async def test_what_accounting_never_hears_of_counts_as_cancelled_after_a_minute(
     accounting: Accounting, store: SubmissionStore
 ) -> None:
@@ -226,13 +268,39 @@ async def test_a_run_that_nobody_saw_is_told_once_with_its_submission(
         if by != "a start":
             await eventually(lambda: store.told_until() == NOON, 10)
             bridge.heard_at = None
+            await bridge.looked()
             bridge.heard_at = NOON + 301 * SECOND
+        await bridge.looked()
+        assert bridge.outbox == []  # slurmctld may still hand on to accounting what it kept for it
+        bridge.now += MINUTE + 1
         await eventually(lambda: bridge.outbox, 10)
         told = bridge.acked()
         await eventually(lambda: store.told_until() == bridge.heard_at, 10)
     assert [type(event) for event in told] == [JobQueued, JobStarted, JobEnded]
     assert {(event.job, event.submission) for event in told} == {("2", "train-1")}
-    assert accounting.asked == [NOON]
+    assert accounting.asked == [(NOON, NOON + 301 * SECOND)] * 2
+
+
+async def test_a_long_time_is_asked_about_hour_by_hour(
+    accounting: Accounting, store: SubmissionStore
+) -> None:
+    store.keep_told_until(NOON)
+    bridge = OneBridge(accounting, store, NOON + 3 * HOUR)
+    bridge.read()
+    later = msgspec.structs.replace(FAILED, id="3", array=3, number=3, ends=NOON + 90 * MINUTE)
+    accounting.jobs = [FAILED, later]
+    bridge.heard_at = NOON + 2 * HOUR + MINUTE
+    told = []
+    async with bridge.running():
+        await bridge.looked()
+        bridge.now += MINUTE + 1
+        for hour in (1, 2):
+            await eventually(lambda: bridge.outbox, 10)
+            told.append({event.job for event in bridge.acked()})
+            assert store.told_until() == NOON + hour * HOUR
+        bridge.heard_at = bridge.now
+        await eventually(lambda: store.told_until() == bridge.heard_at, 10)
+    assert told == [{"2"}, {"3"}]
 
 
 async def test_nothing_is_asked_while_slurmctld_still_has_all_that_ended(

@@ -49,8 +49,8 @@ class Controller(Protocol):
     async def ended(self, jobs: Sequence[str]) -> list[SlurmJob]:
         """The jobs among these that have ended, as accounting has them: slurmctld may have forgotten them."""
 
-    async def ended_since(self, since: Micros) -> list[SlurmJob]:
-        """All jobs that have ended since then, as accounting knows."""
+    async def ended_between(self, since: Micros, until: Micros) -> list[SlurmJob]:
+        """All jobs that ended between these instants, as accounting knows."""
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """Give jobs their SiteFactor, in this order; returns reasons by job, of those that were refused."""
@@ -110,11 +110,13 @@ class CommandController:
             found += await self._accounted(f"--jobs={','.join(part)}")
         return found
 
-    async def ended_since(self, since: Micros) -> list[SlurmJob]:
+    async def ended_between(self, since: Micros, until: Micros) -> list[SlurmJob]:
         """See `Controller`."""
-        begins = f"{to_datetime(since):%Y-%m-%dT%H:%M:%S}"  # our commands' time zone is UTC
+        begins, ends = (
+            f"{to_datetime(at):%Y-%m-%dT%H:%M:%S}" for at in (since, until)
+        )  # our commands' time zone is UTC
         return await self._accounted(
-            "--allusers", f"--starttime={begins}", "--endtime=now", f"--state={','.join(ENDS)}"
+            "--allusers", f"--starttime={begins}", f"--endtime={ends}", f"--state={','.join(ENDS)}"
         )
 
     async def _accounted(self, *which: str) -> list[SlurmJob]:

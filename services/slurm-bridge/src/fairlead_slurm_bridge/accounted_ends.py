@@ -5,7 +5,7 @@ once that is known. The store keeps whose end is owed, so that the next bridge h
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,7 +13,7 @@ import structlog
 
 from fairlead_bus.facts.announcer import Outgoing, StateChange, Statements
 from fairlead_bus.facts.event_diff import EventDiff, RunEnd, is_one_job
-from fairlead_contracts.base.instants import DAY, MINUTE, Micros
+from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros
 from fairlead_contracts.messages.events import Event
 from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, subject_of
 from fairlead_runtime.waiting import pause_after, wake_or_timeout
@@ -29,11 +29,13 @@ type Tell = Callable[[Statements, Collection[Outgoing]], None]
 _LOOK_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _NO_END = MINUTE
-"""Time for which accounting, once it answers, may still learn of an end: slurmctld hands on what it kept for it meanwhile."""
+"""Time for which accounting, once it answers, may still learn of ends: slurmctld hands on what it kept for it meanwhile."""
 _NO_ANSWER = DAY
-"""Time after which a job counts as cancelled though accounting never answered."""
+"""Time without an answer after which a job counts as cancelled."""
 _LONGEST_GAP = 7 * DAY
 """Time before now of which accounting is asked at most."""
+_SLICE = HOUR
+"""Time of which it is asked at once: sacct may need too long for a week, and the events of one would hold up the loop."""
 _UNSEEN = -1
 """Number, in the outbox, of what happened unseen: the store's numbers are above 0."""
 
@@ -52,14 +54,16 @@ class AccountedEnds:
     _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _sent: set[int] = field(default_factory=set, init=False)
     """Numbers of the owed ends that are on their way to NATS."""
-    _answered: dict[int, Micros] = field(default_factory=dict, init=False)
-    """Time at which accounting first said of an owed end that it knows none, by number."""
+    _answers: bool = field(default=False, init=False)
+    """Whether accounting answered when it was asked last."""
     _unseen_until: Micros | None = field(default=None, init=False)
     """Time until which nobody saw what happened, while the events of it are on their way to NATS."""
     _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
 
     def __post_init__(self) -> None:
         self._diff = EventDiff(self.view.ended, self.clock, self.told)
+        self._turned = self.clock()
+        """Time since which accounting answers, or does not."""
 
     # --- what the announcer asks and tells
 
@@ -79,6 +83,7 @@ class AccountedEnds:
         if _UNSEEN in numbers and self._unseen_until is not None:
             self.store.keep_told_until(self._unseen_until)
             self._unseen_until = None
+            self._wake.set()
 
     def _is_lost(self, before: JobState, after: State | None) -> bool:
         """Whether a job is gone, nobody knows how it ended, and there is accounting to ask."""
@@ -120,31 +125,48 @@ class AccountedEnds:
         owed = [one for one in self.store.owed() if one.number not in self._sent]
         if not owed:
             return
-        now = self.clock()
         try:
-            ended = {job.id: job for job in await self.controller.ended(sorted({one.job.id for one in owed}))}
+            found = await self._asked(self.controller.ended(sorted({one.job.id for one in owed})))
         except SlurmError:
-            self._send([one for one in owed if now - one.at > _NO_ANSWER], tell)
+            self._send([one for one in owed if self._waited(one.at) > _NO_ANSWER], tell)
             raise
-        self._send([one for one in owed if self._is_settled(one, ended.get(one.job.id), now)], tell)
+        ended = {job.id: job for job in found}
+        self._send([one for one in owed if self._is_settled(one, ended.get(one.job.id))], tell)
 
-    def _is_settled(self, one: OwedEnd, ended: SlurmJob | None, now: Micros) -> bool:
+    async def _asked(self, question: Awaitable[list[SlurmJob]]) -> list[SlurmJob]:
+        """Returns the answer of accounting, and notes since when it answers, or does not."""
+        try:
+            found = await question
+        except SlurmError:
+            self._note_answers(answers=False)
+            raise
+        self._note_answers(answers=True)
+        return found
+
+    def _note_answers(self, *, answers: bool) -> None:
+        if self._answers is not answers:
+            self._answers, self._turned = answers, self.clock()
+
+    def _waited(self, since: Micros) -> Micros:
+        """Time from then on for which accounting has answered all along, or has not."""
+        return self.clock() - max(since, self._turned)
+
+    def _is_settled(self, one: OwedEnd, ended: SlurmJob | None) -> bool:
         """Whether the end can be told, which is kept if it is known: as cancelled, once accounting has had its time."""
         job, there = one.job, self.view.uid_of(one.job.id)
         # Under a number that was given again accounting tells of the other job.
         if ended is None or ended.ends is None or ended.ends < job.submitted or there not in (None, job.uid):
-            return now - self._answered.setdefault(one.number, now) > _NO_END
+            return self._waited(one.at) > _NO_END
         outcome = OUTCOMES.get(ended.state, Outcome.FAILED)
         self.view.ended.keep({job.uid: RunEnd(at=ended.ends, outcome=outcome, started=ended.started)})
         return True
 
     def _send(self, settled: Sequence[OwedEnd], tell: Tell) -> None:
         """Tell the ends; none of a job that is there again."""
-        back = [one.number for one in settled if self.view.uid_of(one.job.id) == one.job.uid]
+        back = {one.number for one in settled if self.view.uid_of(one.job.id) == one.job.uid}
         self.store.settle(back)
         outgoing = []
         for one in settled:
-            self._answered.pop(one.number, None)
             if one.number not in back:
                 gone = StateChange(subject_of(one.job), one.job, None)
                 outgoing += [
@@ -155,23 +177,31 @@ class AccountedEnds:
             tell({}, outgoing)
 
     async def _tell_unseen(self, tell: Tell, heard_at: Micros | None, *, leads: bool) -> None:
-        """Tell of the jobs that came and went since NATS last heard of a reading, if slurmctld may have forgotten any."""
+        """Tell of the jobs that came and went since NATS last heard of a reading, if slurmctld may have forgotten any, slice by slice."""
         known = self.view.context
         if heard_at is None or known is None or self._unseen_until is not None:
             return
-        since = self.store.told_until()
+        since, until = self.store.told_until(), heard_at
         if leads and known.settings.has_accounting and since and heard_at - since > known.settings.ended_kept:
-            found = await self.controller.ended_since(max(since, heard_at - _LONGEST_GAP))
+            if self._answers and self._waited(since) <= _NO_END:
+                return
+            begins = max(since, heard_at - _LONGEST_GAP)
+            until = min(begins + _SLICE, heard_at)
+            found = await self._asked(self.controller.ended_between(begins, until))
+            if self._waited(since) <= _NO_END:
+                return
             outgoing = [
                 msgspec.structs.replace(event, seq=_UNSEEN)
                 for job in self.view.unseen(self._marked(found))
                 for event in self._diff.between(StateChange(subject_of(job), None, job))
             ]
             if outgoing:
-                self._unseen_until = heard_at
+                self._unseen_until = until
                 tell({}, outgoing)
                 return
-        self.store.keep_told_until(heard_at)
+        self.store.keep_told_until(until)
+        if until < heard_at:
+            self._wake.set()
 
     def _marked(self, jobs: Sequence[SlurmJob]) -> list[SlurmJob]:
         """The jobs with the comments that accounting keeps none of: those of submissions."""

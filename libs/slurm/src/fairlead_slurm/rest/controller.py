@@ -74,9 +74,9 @@ class RestController:
         """See `Controller`."""
         return await self._commands.ended(jobs)
 
-    async def ended_since(self, since: Micros) -> list[SlurmJob]:
+    async def ended_between(self, since: Micros, until: Micros) -> list[SlurmJob]:
         """See `Controller`."""
-        return await self._commands.ended_since(since)
+        return await self._commands.ended_between(since, until)
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """See `Controller`."""
