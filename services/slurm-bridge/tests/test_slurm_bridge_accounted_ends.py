@@ -298,8 +298,9 @@ async def test_a_long_time_is_asked_about_hour_by_hour(
             await eventually(lambda: bridge.outbox, 10)
             told.append({event.job for event in bridge.acked()})
             assert store.told_until() == NOON + hour * HOUR
+            assert not bridge.ends.caught_up
         bridge.heard_at = bridge.now
-        await eventually(lambda: store.told_until() == bridge.heard_at, 10)
+        await eventually(lambda: bridge.ends.caught_up, 10)
     assert told == [{"2"}, {"3"}]
 
 

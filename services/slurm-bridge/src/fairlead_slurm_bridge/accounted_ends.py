@@ -36,6 +36,8 @@ _LONGEST_GAP = 7 * DAY
 """Time before now of which accounting is asked at most."""
 _SLICE = HOUR
 """Time of which it is asked at once: sacct may need too long for a week, and the events of one would hold up the loop."""
+_CAUGHT_UP = 6 * MINUTE
+"""Time by which what NATS has heard of lags at most in ordinary times: a reading is five minutes old at most (`poll_seconds`)."""
 _UNSEEN = -1
 """Number, in the outbox, of what happened unseen: the store's numbers are above 0."""
 
@@ -92,6 +94,11 @@ class AccountedEnds:
             return False
         asked = known is not None and known.settings.has_accounting
         return asked and self.view.ended.end_of(before) is None
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether NATS has heard of what was read: else who bridges next has to know the uids of jobs that are gone, too."""
+        return self.clock() - self.store.told_until() < _CAUGHT_UP
 
     # --- the loop
 

@@ -59,7 +59,7 @@ async def _serve(
     settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: SubmissionStore, gated: Gate | None
 ) -> None:
     instruments = BridgeInstruments(lifecycle.metrics)
-    bridge, observer, checks = _bridge(settings, store, instruments, lambda: bus.connected)
+    bridge, observer, checks = _bridge(settings, store, instruments, lambda: bus.connected and ends.caught_up)
     traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
     def told(event: Event) -> None:
