@@ -304,6 +304,19 @@ async def test_a_long_time_is_asked_about_hour_by_hour(
     assert told == [{"2"}, {"3"}]
 
 
+def test_uids_are_kept_no_longer_than_accounting_is_asked_back(
+    accounting: Accounting, store: SubmissionStore
+) -> None:
+    """A sacct that never answers fills the store for a week and not for ever."""
+    bridge = OneBridge(accounting, store)
+    assert bridge.ends.caught_up
+    store.keep_told_until(NOON)
+    found = []
+    for bridge.now in (NOON + MINUTE, NOON + HOUR, NOON + 7 * DAY, NOON + 7 * DAY + 1):
+        found.append(bridge.ends.caught_up)
+    assert found == [True, False, False, True]
+
+
 async def test_nothing_is_asked_while_slurmctld_still_has_all_that_ended(
     accounting: Accounting, store: SubmissionStore
 ) -> None:

@@ -97,8 +97,8 @@ class AccountedEnds:
 
     @property
     def caught_up(self) -> bool:
-        """Whether NATS has heard of what was read: else who bridges next has to know the uids of jobs that are gone, too."""
-        return self.clock() - self.store.told_until() < _CAUGHT_UP
+        """Whether accounting is asked nothing more of what nobody saw: else who bridges next has to know the uids of jobs that are gone."""
+        return not _CAUGHT_UP <= self.clock() - self.store.told_until() <= _LONGEST_GAP
 
     # --- the loop
 
