@@ -100,8 +100,10 @@ async def test_a_lower_stamp_is_dropped(bus: Bus, tally: BusTally) -> None:
         await eventually(lambda: mirror.seq == 2, on=wake)
         await bus.publish(at("a"), node("a", epoch=5, rev=1))  # a late duplicate
         await eventually(lambda: mirror.seq == 3, on=wake)
-        assert mirror.values[at("a")].stamp == (5, 2)
         assert tally.counts["mirror.stale"] == 2
+        await bus.connection._client.force_reconnect()
+        await eventually(lambda: mirror.rebuilds > 0 and mirror.complete, on=wake)
+        assert (mirror.values[at("a")].stamp, mirror.history) == ((5, 2), 0)
 
 
 async def test_a_deleted_object_does_not_come_back_with_the_stamp_that_was_deleted(
@@ -152,7 +154,7 @@ async def test_a_stream_that_is_put_back_to_a_snapshot_is_believed(bus: Bus, nat
     with nats_server.paused():
         shutil.copytree(disk, nats_server.directory / "snapshot")
     await bus.publish(at("b"), node("b", epoch=2))
-    await bus.publish(at("a"), node("a", epoch=9))
+    await bus.delete(at("a"), stamp=(9, 1))
     async with running(a_mirror(bus, wake)) as mirror:
         nats_server.kill()
         shutil.rmtree(disk)
@@ -162,6 +164,31 @@ async def test_a_stream_that_is_put_back_to_a_snapshot_is_believed(bus: Bus, nat
         assert mirror.values[at("a")].epoch == 1
         await bus.publish(at("a"), node("a", epoch=2))
         await eventually(lambda: mirror.values[at("a")].epoch == 2, on=wake)
+
+
+async def test_a_stream_that_was_put_back_and_has_grown_past_what_was_read_is_believed(
+    bus: Bus, nats_server: NatsServer
+) -> None:
+    """The next leader may be back, and write, before a reader is."""
+    disk, wake = nats_server.directory / "store", asyncio.Event()
+    await bus.publish(at("a"), node("a", epoch=1))
+    with nats_server.paused():
+        shutil.copytree(disk, nats_server.directory / "snapshot")
+    await bus.publish(at("a"), node("a", epoch=9))
+    mirror = a_mirror(bus, wake)
+    async with running(mirror):
+        pass
+    nats_server.kill()
+    await eventually(lambda: not bus.connected)
+    shutil.rmtree(disk)
+    shutil.copytree(nats_server.directory / "snapshot", disk)
+    nats_server.start()
+    await eventually(lambda: bus.connected)
+    for name in "ab":
+        await bus.publish(at(name), node(name, epoch=2))
+    async with running(mirror):
+        await eventually(lambda: at("b") in mirror.values and mirror.complete, on=wake)
+        assert (mirror.values[at("a")].epoch, mirror.history) == (2, 1)
 
 
 async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(

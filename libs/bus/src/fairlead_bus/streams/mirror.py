@@ -100,7 +100,7 @@ class Mirror[T]:
         self._repeats = repeats
         self._values: dict[str, T] = {}
         self._fingerprints: dict[str, int] = {}
-        """The fingerprint of the message that each value was read from, by subject."""
+        """The fingerprint of the last readable message under each subject that has a value: mostly the one it was read from."""
         self._tombstones = Tombstones(REMEMBERED_DELETES)
         self._created = ""
         self._gone_at: float | None = None
@@ -111,6 +111,8 @@ class Mirror[T]:
         self._done = asyncio.Event()
         self._replayed = False
         """Whether the replay that was begun last came to its end."""
+        self._rewritten = False
+        """Whether a replay showed something new under a sequence that was read already."""
         self._unreadable: dict[str, str] = {}
         self._notes = RateLimitedNotes(bus.observer)
         self._create_seconds = cycle(_CREATE_SECONDS)
@@ -186,13 +188,16 @@ class Mirror[T]:
                     await feed.catch_up()
             except TimeoutError as error:
                 raise ReplayBrokenError(f"no end within {REPLAY_SECONDS} s") from error
+            if self._rewritten:
+                raise ReplayBrokenError("the stream counts again what it had counted")
             self._sweep(feed.seq)
             await feed.until_broken()
 
     async def _check_stream(self) -> None:
         """Forgets what was remembered of a stream that counts again what it had counted: all that comes would seem old.
 
-        It was made anew, or put back to a snapshot, or its server lost power and what it had not synced yet.
+        It was made anew, or put back to a snapshot, or its server lost power and what it had not synced yet. Its end may have
+        passed what was read by now: whoever came back sooner has written since.
         """
         try:
             found = await self._bus.jetstream.stream(self._stream)
@@ -201,8 +206,10 @@ class Mirror[T]:
                 raise ReplayBrokenError(f"the stream {self._stream} has gone") from error
             raise NotProvisionedError(f"stream {self._stream}") from error
         self._gone_at = None
-        if self._created and (found.created != self._created or found.state.last_seq < self.seq):
+        is_put_back = self._rewritten or found.state.last_seq < self.seq
+        if self._created and (is_put_back or found.created != self._created):
             self.history += 1
+            self.seq, self._rewritten = 0, False
             self._fingerprints.clear()
             self._tombstones.clear()
             self._bus.observer.note("mirror.new_stream", stream=self._stream)
@@ -253,6 +260,8 @@ class Mirror[T]:
             if self._fingerprints.get(subject) == fingerprint:
                 self._note_readable(subject)
             else:
+                if seq <= self.seq and subject in self._fingerprints and subject not in self._unreadable:
+                    self._rewritten = True
                 news = self._read(message, seq, fingerprint)
         if self._unshown is None:
             self.seq = seq
@@ -274,6 +283,8 @@ class Mirror[T]:
             return True
         self._note_readable(subject)
         if self._stamp is not None and self._is_old(subject, self._stamp(value), message.headers, seq):
+            if subject in self._fingerprints:
+                self._fingerprints[subject] = fingerprint  # the next replay shows it again
             return True
         before = self._values.get(subject)
         self._fingerprints[subject] = fingerprint
