@@ -86,6 +86,11 @@ async def test_who_is_acknowledged_nothing_says_where_to_look(
             for trouble in (member.trouble, leader.trouble):
                 assert "`no space left on device`" in await eventually(trouble)
         await eventually(lambda: member.trouble() is leader.trouble() is None)
+        with monkeypatch.context() as busy:
+            busy.setattr(Membership, "trusted", False)
+            assert member.trouble() is None, (
+                "a renewal that is late now says nothing of one that was refused before"
+            )
 
 
 async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:

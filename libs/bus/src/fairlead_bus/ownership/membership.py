@@ -83,7 +83,7 @@ class Membership:
             self._missed = not_kept(f"the lease of {self._role} {self._replica}", error)
             self._bus.observer.note("membership.missed", error=str(error))
         else:
-            self._renewed = sent
+            self._renewed, self._missed = sent, ""
 
     async def _put(self, payload: bytes) -> None:
         try:
