@@ -191,6 +191,21 @@ async def test_a_stream_that_was_put_back_and_has_grown_past_what_was_read_is_be
         assert (mirror.values[at("a")].epoch, mirror.history) == (2, 1)
 
 
+async def test_nobody_takes_what_is_new_of_a_stream_before_it_was_put_back(bus: Bus) -> None:
+    """Whoever begins anew by `history` would take an epoch of before for the highest."""
+    for name in "ab":
+        await bus.publish(at(name), node(name))
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake)) as mirror:
+        mirror.take()
+        await bus.publish(at("a"), node("a", epoch=9))
+        await bus.delete(at("b"))
+        await eventually(lambda: mirror.seq == 4, on=wake)
+        mirror.seq = 5
+        await mirror._check_stream()
+        assert (mirror.history, mirror.pending) == (1, {at("b"): None})
+
+
 async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(
     bus: Bus, tally: BusTally, monkeypatch: pytest.MonkeyPatch
 ) -> None:

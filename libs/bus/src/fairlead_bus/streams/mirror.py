@@ -212,6 +212,8 @@ class Mirror[T]:
             self.seq, self._rewritten = 0, False
             self._fingerprints.clear()
             self._tombstones.clear()
+            # The replay tells what stands by now, or that it stands no more.
+            self._changed = {subject: None for subject, value in self._changed.items() if value is None}
             self._bus.observer.note("mirror.new_stream", stream=self._stream)
         self._created = found.created
 
