@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_testkit import kubelab
 from fairlead_testkit.pytest_plugin import lanes
 from fairlead_testkit.pytest_plugin.inner_runs import OPTIONS, UNUSED
+from fairlead_testkit.pytest_plugin.kits import KitBuilding
 
 pytest_plugins = ["pytester"]
 
@@ -141,6 +143,17 @@ def test_a_file_whose_kit_is_being_built_lets_others_go_first(
     assert scheduling._next([lanes.KUBE, lanes.PROCESSES]) == ["test_t.py::test_it"]
     assert scheduling._next([lanes.KUBE, lanes.PROCESSES]) == ["test_k.py::test_it"], "nothing else is left"
     assert scheduling._next([lanes.KUBE, lanes.PROCESSES]) is None
+
+
+def test_a_kit_that_cannot_be_built_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(kubelab, "build", fails)
+    building = KitBuilding()
+    building._missing = frozenset({"jaeger"})
+    building._build(["jaeger"])
+    assert not building.lacks(frozenset({"jaeger"}))
 
 
 def test_a_worker_reads_no_file_that_it_never_takes(pytester: pytest.Pytester) -> None:

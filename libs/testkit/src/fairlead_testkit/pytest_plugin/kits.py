@@ -86,9 +86,8 @@ class KitBuilding:
         from fairlead_testkit.kubelab import KubeLabError, build
 
         for name in names:
-            with contextlib.suppress(
-                KubeLabError
-            ):  # each test that wants it tries once more, and says why it failed
+            # Each test that wants it tries once more, and says why it failed.
+            with contextlib.suppress(KubeLabError, OSError):
                 build(_toolset(name))
             self._missing -= {name}
             if name == MARKER:
