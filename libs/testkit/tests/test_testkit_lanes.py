@@ -156,6 +156,23 @@ def test_a_kit_that_cannot_be_built_is_not_waited_for(monkeypatch: pytest.Monkey
     assert not building.lacks(frozenset({"jaeger"}))
 
 
+def test_while_the_lab_is_built_who_gives_way_runs_alone(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built, go = pytester.path / "built", pytester.path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text(
+        f"#!/bin/sh\nsleep 1\ntouch {built}\nexit 1\n"
+    )  # that it fails is told by tests that ask for a lab
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{go.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
+    pytester.makepyfile(test_k=FILE.format(mark=KUBE, action=f"assert pathlib.Path({str(built)!r}).exists()"))
+    waits = f"import time\n    while not pathlib.Path({str(built)!r}).exists(): time.sleep(0.01)"
+    ran = run(pytester, WORKERS, hermetic=waits, integration=f"assert pathlib.Path({str(built)!r}).exists()")
+    assert ran.parseoutcomes() == {"passed": 28}
+
+
 def test_a_worker_reads_no_file_that_it_never_takes(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nmarkers =\n    integration\n")
     reads = "(pathlib.Path(__file__).with_suffix(f'.{os.environ[\"PYTEST_XDIST_WORKER\"]}')).touch()"

@@ -28,8 +28,6 @@ MODULES = Path(__file__).parent
 EXPECTED = "some minutes; seven for all of Kubernetes on two idle cores, 20 on busy ones"
 SAID_EVERY_SECONDS = 10.0
 _MINUTE = 60.0
-_COMPILERS_A_CORE = 3
-"""Compilers at once for each core: beside tests that take the cores, too, most of them is left to a build that many wait for."""
 _LAYOUT = "1"
 """Raised when what a folder of the cache holds changes without a change of the tool set."""
 
@@ -141,7 +139,6 @@ def _build_binaries(target: Path, toolset: Toolset, report: Report) -> None:
         arguments = [
             "build",
             "-v",  # says each package as it is compiled
-            f"-p={_COMPILERS_A_CORE * (os.cpu_count() or 1)}",
             "-trimpath",
             "-buildvcs=false",
             "-ldflags",

@@ -1,7 +1,7 @@
 """Kits of programs that tests want, built once and outside of every test's time limit; part of the plugin.
 
 Where several workers run (pytest-xdist) the controlling process builds what is missing, and tests that want none of it
-run meanwhile: two cores build Kubernetes in five minutes, and half of the tests want no Kubernetes.
+run meanwhile: two cores build Kubernetes in six minutes, and most tests want no Kubernetes.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ _WANTS = re.compile(r"\b(?:pytest\.mark\.(kube)|(deploy_kit)|(jaeger))\b")
 
 type KitName = str
 """The marker or fixture by which a test wants a kit."""
+LAB: frozenset[KitName] = frozenset({MARKER})
 
 
 def named_in(source: str) -> frozenset[KitName]:
@@ -69,7 +70,8 @@ class KitBuilding:
 
     def begin(self, names: Iterable[KitName]) -> None:
         """Build those that are missing, the lab's first."""
-        wanted = [name for name in (MARKER, "deploy_kit", "jaeger") if name in set(names)]
+        named = set(names)
+        wanted = [name for name in (MARKER, "deploy_kit", "jaeger") if name in named]
         if not wanted:
             return
         from fairlead_testkit.kubelab import Kit
