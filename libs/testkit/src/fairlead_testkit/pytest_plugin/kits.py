@@ -1,7 +1,7 @@
 """Kits of programs that tests want, built once and outside of every test's time limit; part of the plugin.
 
-Where several workers run (pytest-xdist) the controlling process builds what is missing, and tests that want none of it
-run meanwhile: two cores build Kubernetes in six minutes, and most tests want no Kubernetes.
+Where several workers run (pytest-xdist) the controlling process builds what is missing. Before the lab is there no test
+runs: its tests, which wait more than they compute, take as long as all others beside them, and would begin minutes later.
 """
 
 import contextlib
@@ -21,12 +21,11 @@ MARKER = "kube"
 FAILED: pytest.StashKey["dict[str, KubeLabError]"] = pytest.StashKey()
 """Failures of building, by folder of the tool set: said by each test that wants it; the others can run."""
 NICENESS = 5
-"""Niceness of builds behind the first: most tests of programs that are built want the lab's."""
+"""Niceness of builds beside tests."""
 _WANTS = re.compile(r"\b(?:pytest\.mark\.(kube)|(deploy_kit)|(jaeger))\b")
 
 type KitName = str
 """The marker or fixture by which a test wants a kit."""
-LAB: frozenset[KitName] = frozenset({MARKER})
 
 
 def named_in(source: str) -> frozenset[KitName]:
@@ -63,34 +62,34 @@ def build_wanted(item: pytest.Item) -> None:
 
 
 class KitBuilding:
-    """Builds kits beside the tests that want none of them."""
+    """Builds the lab before all tests, and other kits beside the tests that want none of them."""
 
     def __init__(self) -> None:
         self._missing: frozenset[KitName] = frozenset()
 
     def begin(self, names: Iterable[KitName]) -> None:
-        """Build those that are missing, the lab's first."""
+        """Build the lab if it is named and missing, and begin with the others."""
         named = set(names)
-        wanted = [name for name in (MARKER, "deploy_kit", "jaeger") if name in named]
-        if not wanted:
-            return
-        from fairlead_testkit.kubelab import Kit
-
-        missing = [name for name in wanted if Kit.found(_toolset(name)) is None]
-        self._missing = frozenset(missing)
-        threading.Thread(target=self._build, args=(missing,), daemon=True).start()
+        if MARKER in named:
+            _try_to_build(MARKER)
+        others = [name for name in ("deploy_kit", "jaeger") if name in named]
+        self._missing = frozenset(others)
+        threading.Thread(target=self._build, args=(others,), daemon=True).start()
 
     def lacks(self, names: frozenset[KitName]) -> bool:
         """Whether any of these is yet to be built."""
         return not self._missing.isdisjoint(names)
 
     def _build(self, names: Iterable[KitName]) -> None:
-        from fairlead_testkit.kubelab import KubeLabError, build
-
+        os.nice(NICENESS)  # of this thread alone, on Linux, and of what it starts
         for name in names:
-            # Each test that wants it tries once more, and says why it failed.
-            with contextlib.suppress(KubeLabError, OSError):
-                build(_toolset(name))
+            _try_to_build(name)
             self._missing -= {name}
-            if name == MARKER:
-                os.nice(NICENESS)  # of this thread alone, on Linux, and of what it starts
+
+
+def _try_to_build(name: KitName) -> None:
+    """Build a kit where it is missing; each test that wants it tries once more where that failed, and says why."""
+    from fairlead_testkit.kubelab import KubeLabError, build
+
+    with contextlib.suppress(KubeLabError, OSError):
+        build(_toolset(name))

@@ -22,7 +22,7 @@ from typing import Protocol
 
 import pytest
 
-from fairlead_testkit.pytest_plugin.kits import LAB, KitBuilding, KitName, named_in
+from fairlead_testkit.pytest_plugin.kits import KitBuilding, KitName, named_in
 
 type LaneName = str
 ALL = KUBE, PROCESSES, HERMETIC = "kube", "processes", "hermetic"
@@ -195,7 +195,8 @@ class LaneScheduling:
             self._kits.begin(kit for _, kits in self._files.values() for kit in kits)
             if (session := self.config.pluginmanager.get_plugin("session")) is not None:
                 session.testscollected = len(tests)  # xdist takes those of one worker for all
-        self._fill_all()
+        for node in self.nodes:
+            self._fill(node)
 
     def _check_found(self, found: Sequence[str], tests: Sequence[str], lanes: Sequence[LaneName]) -> None:
         """Check that a worker found all tests of its lanes, those of each lane in the order of the others."""
@@ -211,7 +212,7 @@ class LaneScheduling:
         """Takes in that a worker has finished a test."""
         del duration  # xdist's protocol has it
         self._given[node].pop(self._collections[node][item_index], None)
-        self._fill_all()
+        self._fill(node)
 
     def mark_test_pending(self, item: str) -> None:
         """Refuse: nobody here asks for a test to be given anew.
@@ -236,20 +237,11 @@ class LaneScheduling:
         if not left:
             return None
         died, *rest = left
-        if self._queues is not None:
-            if rest:
-                self._queues[self._lane(rest[0])].appendleft(rest)
-            self._fill_all()
+        if rest and self._queues is not None:
+            self._queues[self._lane(rest[0])].appendleft(rest)
+            for other in self.nodes:
+                self._fill(other)
         return died
-
-    def _fill_all(self) -> None:
-        """Give each worker enough to go on with. While the lab is built only those that give way: the build shall end soon."""
-        given_way = [node for node in self.nodes if lanes_of(node)[0] == HERMETIC]
-        for node in given_way:
-            self._fill(node)
-        if not (self._kits.lacks(LAB) and any(self._given[node] for node in given_way)):
-            for node in self.nodes:
-                self._fill(node)
 
     def _fill(self, node: XdistWorker) -> None:
         """Give a worker enough to go on with, or tell it that nothing more comes."""
