@@ -78,6 +78,13 @@ class OneBridge:
         stated = self.view.read(jobs)[0].values()
         return {state.id: state for state in stated if isinstance(state, JobState)}
 
+    def lost(self) -> JobState:
+        """A job that ran, and of which slurmctld knows nothing any more, nor anybody how it ended."""
+        runs = self.read(RUNS)["2"]
+        self.read()
+        assert self.gone(runs) == []
+        return runs
+
     def gone(self, job: JobState) -> list[AnyEvent]:
         return _events(self.ends.between(StateChange(subject_of(job), job, None)))
 
@@ -95,6 +102,12 @@ class OneBridge:
         """Return once all that is known now was looked at."""
         end = self.looks + 6
         await eventually(lambda: self.looks > end, 10)
+
+    def ended_as(self, outcome: Outcome) -> None:
+        """Check that one end is told, and how."""
+        [ended] = self.acked()
+        assert isinstance(ended, JobEnded)
+        assert ended.outcome is outcome
 
     def acked(self) -> list[AnyEvent]:
         """The events in the outbox, which NATS has from now on."""
@@ -149,9 +162,7 @@ async def test_nothing_is_told_before_slurmctld_was_read(
 ) -> None:
     """The announcer would take the ends for all that there is, and every job from NATS."""
     first = OneBridge(accounting, store)
-    runs = first.read(RUNS)["2"]
-    first.read()
-    first.gone(runs)
+    first.lost()
     accounting.jobs = [FAILED]
     second = OneBridge(accounting, store, began=False)
     async with second.running():
@@ -166,9 +177,7 @@ async def test_a_job_counts_as_cancelled_after_a_day_in_which_accounting_was_ask
 ) -> None:
     """Not because the bridge was off for two: slurmdbd may only be late to start."""
     first = OneBridge(accounting, store)
-    runs = first.read(RUNS)["2"]
-    first.read()
-    first.gone(runs)
+    first.lost()
     accounting.away = True
     second = OneBridge(accounting, store, NOON + 2 * DAY)
     async with second.running():
@@ -176,18 +185,14 @@ async def test_a_job_counts_as_cancelled_after_a_day_in_which_accounting_was_ask
         assert second.outbox == []
         second.now += DAY + 1
         await eventually(lambda: second.outbox, 10)
-    [ended] = second.acked()
-    assert isinstance(ended, JobEnded)
-    assert ended.outcome is Outcome.CANCELLED
+    second.ended_as(Outcome.CANCELLED)
 
 
 async def test_accounting_has_its_minute_anew_after_each_time_that_it_was_away(
     accounting: Accounting, store: SubmissionStore
 ) -> None:
     bridge = OneBridge(accounting, store)
-    runs = bridge.read(RUNS)["2"]
-    bridge.read()
-    bridge.gone(runs)
+    bridge.lost()
     async with bridge.running():
         await bridge.looked()
         accounting.away = True
@@ -198,35 +203,27 @@ async def test_accounting_has_its_minute_anew_after_each_time_that_it_was_away(
         assert bridge.outbox == []
         accounting.jobs = [FAILED]
         await eventually(lambda: bridge.outbox, 10)
-    [ended] = bridge.acked()
-    assert isinstance(ended, JobEnded)
-    assert ended.outcome is Outcome.FAILED
+    bridge.ended_as(Outcome.FAILED)
 
 
 async def test_what_accounting_never_hears_of_counts_as_cancelled_after_a_minute(
     accounting: Accounting, store: SubmissionStore
 ) -> None:
     bridge = OneBridge(accounting, store)
-    runs = bridge.read(RUNS)["2"]
-    bridge.read()
-    assert bridge.gone(runs) == []
+    bridge.lost()
     async with bridge.running():
         await eventually(lambda: len(accounting.asked) > 2, 10)
         assert bridge.outbox == []
         bridge.now += MINUTE + 1
         await eventually(lambda: bridge.outbox, 10)
-    [ended] = bridge.acked()
-    assert isinstance(ended, JobEnded)
-    assert ended.outcome is Outcome.CANCELLED
+    bridge.ended_as(Outcome.CANCELLED)
 
 
 async def test_of_a_job_that_is_there_again_no_end_is_told(
     accounting: Accounting, store: SubmissionStore
 ) -> None:
     bridge = OneBridge(accounting, store)
-    runs = bridge.read(RUNS)["2"]
-    bridge.read()
-    bridge.gone(runs)
+    runs = bridge.lost()
     assert bridge.read(RUNS)["2"].uid == runs.uid
     bridge.now += MINUTE + 1
     accounting.jobs = [FAILED]
@@ -248,9 +245,7 @@ async def test_under_a_number_that_was_given_again_accounting_tells_of_another_j
         await eventually(lambda: accounting.asked, 10)
         bridge.now += MINUTE + 1
         await eventually(lambda: bridge.outbox, 10)
-    [ended] = bridge.acked()
-    assert isinstance(ended, JobEnded)
-    assert ended.outcome is Outcome.CANCELLED
+    bridge.ended_as(Outcome.CANCELLED)
 
 
 @pytest.mark.parametrize("by", ["a start", "a silence of NATS"])

@@ -112,9 +112,8 @@ class CommandController:
 
     async def ended_between(self, since: Micros, until: Micros) -> list[SlurmJob]:
         """See `Controller`."""
-        begins, ends = (
-            f"{to_datetime(at):%Y-%m-%dT%H:%M:%S}" for at in (since, until)
-        )  # our commands' time zone is UTC
+        # The time zone of our commands is UTC.
+        begins, ends = (f"{to_datetime(at):%Y-%m-%dT%H:%M:%S}" for at in (since, until))
         return await self._accounted(
             "--allusers", f"--starttime={begins}", f"--endtime={ends}", f"--state={','.join(ENDS)}"
         )

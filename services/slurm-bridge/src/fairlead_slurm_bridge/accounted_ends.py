@@ -80,8 +80,9 @@ class AccountedEnds:
 
     def published(self, numbers: Collection[int]) -> None:
         """Take note that NATS has the events of these numbers."""
-        self.store.settle(numbers)
-        self._sent.difference_update(numbers)
+        told = self._sent.intersection(numbers)  # nearly all events are no owed ends, and have the number 0
+        self.store.settle(told)
+        self._sent -= told
         if _UNSEEN in numbers and self._unseen_until is not None:
             self.store.keep_told_until(self._unseen_until)
             self._unseen_until = None
