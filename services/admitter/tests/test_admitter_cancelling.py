@@ -12,13 +12,13 @@ from fairlead_admitter.intake.cancelling import Canceller, CancelVerdict, is_ove
 from fairlead_admitter.intake.creation import Created, JobOrder, Removal, RetryingCreator
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.report.replies import MOST_IN_ORDER, ReplyPublisher, Sender
+from fairlead_admitter.report.replies import MOST_IN_ORDER, ReplyPublisher, Sender, SubmissionRefusal
 from fairlead_bus import Asked, Bus, Delivery, NotYetError, UnavailableError
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.base.instants import HOUR, Micros
-from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_contracts.base.instants import HOUR, MINUTE, Micros
+from fairlead_contracts.messages.state import JobState, Outcome, Phase, subject_of
 from fairlead_contracts.messages.submissions import (
     ANSWER,
     Accepted,
@@ -119,6 +119,7 @@ class NamesLetGo:
 
     def __init__(self, before: Micros) -> None:
         self._before = before
+        self.asked = 0
 
     def begin_anew(self) -> None:
         """Forgets nothing."""
@@ -128,6 +129,7 @@ class NamesLetGo:
 
     async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
         assert (wanted.id, before) == ("X", self._before)
+        self.asked += 1
         return Removal.GONE
 
 
@@ -170,7 +172,8 @@ async def test_a_job_that_waits_or_runs_is_taken_back_and_stays_so(
             *_, again, copy = await until(answers, job, *heard, Ended, Ended)
             assert again == copy == msgspec.structs.replace(ended, repeated=True)
             assert cluster.jobs[f"team-a/{job}"].phase is Phase.ENDED
-        assert cluster.deletions == ["team-a/waits", "team-a/runs"]
+        # More than once where a cancellation comes before the admitter has looked at what was stated.
+        assert set(cluster.deletions) == {"team-a/waits", "team-a/runs"}
         await settled(bus)
         assert sample(admitter, "submissions_total", outcome="cancelled") == 4
 
@@ -387,7 +390,7 @@ async def test_the_stream_is_read_only_for_an_id_of_which_nobody_speaks(
         await cancel(bus, "unheard-of")
         await until(answers, "unheard-of", Refused)
     assert len(reads) == 1
-    assert cluster.deletions == ["team-a/x"]
+    assert set(cluster.deletions) == {"team-a/x"}
     await stop()
 
 
@@ -486,10 +489,15 @@ async def test_a_message_that_never_comes_again_keeps_nobody_waiting_for_ever(
     assert await tried(replies, 3)
 
 
-async def cancel_unstated(bus: Bus, at: Micros = NOW, seq: int = 2) -> object:
-    """Carries out a cancellation of a job that is gone, and that nobody states."""
+async def cancel_gone(
+    bus: Bus, at: Micros = NOW, seq: int = 2, stated: JobState | None = None
+) -> tuple[object, int]:
+    """Carries out a cancellation of a job that is gone; returns the outcome, and how often its frontend was asked."""
     facts, replies = ClusterFacts(CLUSTER), ReplyPublisher(bus, CLUSTER, lambda _: None)
-    creator = RetryingCreator(NamesLetGo(at), share=1, troubled=unexpected)
+    if stated is not None:
+        facts.apply({subject_of(stated): stated})
+    frontend = NamesLetGo(at)
+    creator = RetryingCreator(frontend, share=1, troubled=unexpected)
     canceller = Canceller(bus, facts, SubmissionCheck(facts, PolicyView()), creator, replies)
     again = Delivery(
         subject=subjects.submit(CLUSTER, "team-a"),
@@ -499,7 +507,7 @@ async def cancel_unstated(bus: Bus, at: Micros = NOW, seq: int = 2) -> object:
         deliveries=2,
         at=at,
     )
-    return await canceller.carry_out(again, Cancellation("team-a", "X"))
+    return await canceller.carry_out(again, Cancellation("team-a", "X")), frontend.asked
 
 
 async def test_who_was_accepted_hears_of_an_end_that_nobody_stated(
@@ -509,7 +517,7 @@ async def test_who_was_accepted_hears_of_an_end_that_nobody_stated(
     assert policy
     accepted = msgspec.structs.replace(ACCEPTED, id="X", tenant="team-a", cluster=CLUSTER, job="x")
     await bus.publish(subjects.answer("team-a", "X"), to_json(accepted))
-    assert await cancel_unstated(bus) is None
+    assert await cancel_gone(bus) == (None, 1)
     *_, ended = await until(answers, "X", Accepted, Cancelling, Ended)
     assert isinstance(ended, Ended)
     assert (ended.job, ended.outcome) == ("x", Outcome.CANCELLED)
@@ -523,12 +531,29 @@ async def test_no_end_is_made_up_for_a_job_that_started(
     for said in (ACCEPTED, STARTED):
         word = msgspec.structs.replace(said, id="X", tenant="team-a", cluster=CLUSTER)
         await bus.publish(subjects.answer("team-a", "X"), to_json(word))
-    assert await cancel_unstated(bus) is None
-    assert await cancel_unstated(bus, seq=3) is None  # taken back twice
+    assert await cancel_gone(bus) == (None, 1)
+    assert await cancel_gone(bus, seq=3) == (None, 1)  # taken back twice
     last = await bus.last(topology.ANSWER, subjects.answer("team-a", "X"))
     assert last is not None
     assert isinstance(ANSWER.decode(last.payload), Cancelling)
     await until(answers, "X", Accepted, Started, Cancelling, Cancelling)
+
+
+async def test_a_job_whose_end_was_told_just_now_is_not_taken_away_before_its_statement_says_so_too(
+    bus: Bus, policy: int
+) -> None:
+    assert policy
+    runs = msgspec.structs.replace(RUNS, cluster=CLUSTER, scope="team-a", submission="X")
+    for said in (ACCEPTED, STARTED, SUCCEEDED):
+        word = msgspec.structs.replace(said, id="X", tenant="team-a", cluster=CLUSTER)
+        await bus.publish(subjects.answer("team-a", "X"), to_json(word))
+    with pytest.raises(NotYetError, match="is not stated yet"):
+        await cancel_gone(bus, wall_clock(), stated=runs)
+    ended = msgspec.structs.replace(HAS_SUCCEEDED, cluster=CLUSTER, scope="team-a", submission="X")
+    refused, asked = await cancel_gone(bus, wall_clock(), stated=ended)
+    assert (isinstance(refused, SubmissionRefusal), asked) == (True, 0)
+    _, asked = await cancel_gone(bus, wall_clock() - MINUTE, stated=runs)
+    assert asked == 1, "it was queued again since"
 
 
 async def test_a_cancellation_that_waits_for_long_looks_again_within_half_a_minute(
@@ -538,7 +563,7 @@ async def test_a_cancellation_that_waits_for_long_looks_again_within_half_a_minu
     assert policy
     await submit(bus, a_body(id="X"))
     with pytest.raises(NotYetError) as caught:
-        await cancel_unstated(bus, wall_clock() - HOUR)
+        await cancel_gone(bus, wall_clock() - HOUR)
     assert caught.value.seconds == 30.0
 
 

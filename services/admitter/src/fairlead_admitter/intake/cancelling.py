@@ -39,6 +39,8 @@ _LATER_SECONDS, _LATER_PART, _LATEST_SECONDS = 1.0, 0.25, 30.0
 Never more than the last: its job runs from the moment that the submission is settled."""
 _STATED_SECONDS = 60.0
 """Age of a cancellation at which it waits no longer for frontend and facts to agree."""
+_LATE_SECONDS = 5.0
+"""Age of a cancellation at which facts are not late any more: a job that they have after its end was told is queued again."""
 _MOST_READ = 64
 _MOST_BYTES = 64 * 1024
 """The most that one look reads: a tenant with more before its cancellation waits until there is less."""
@@ -125,13 +127,15 @@ class Canceller:
         """Has the job taken away, and tells its sender, whose turn it is; else the refusal, which is not told yet.
 
         Raises:
-            NotYetError: the frontend does not answer now, or an earlier submission of this id is not settled.
+            NotYetError: the frontend does not answer now, or an earlier submission of this id is not settled, or the end of its
+                job was told and is not stated.
         """
         sender = _sender(wanted)
         stated, told, waits = self.facts.submitted(*sender), await self.replies.standing(sender), False
         if stated is None and told is None:
             waits = await self._stands_behind_its_submission(delivery, wanted)
             told = await self.replies.standing(sender)  # another replica may have settled it meanwhile
+        _check_facts(delivery, stated, told)
         try:
             # What has ended stands in Kubernetes still, and is not ours to delete.
             over = is_over(stated, told, waits=waits)
@@ -200,6 +204,16 @@ class Canceller:
         return SubmissionRefusal(
             sender=_sender(wanted), field="id", value=shown(wanted.id), reason=_REASONS[kind], label="cancel"
         )
+
+
+def _check_facts(delivery: Delivery, stated: JobState | None, told: AnyAnswer | None) -> None:
+    """Raises NotYetError where the facts may be late: the event of an end is told before its statement is looked at.
+
+    Meanwhile the frontend would take away what has ended.
+    """
+    lives = stated is not None and stated.phase is not Phase.ENDED
+    if lives and isinstance(told, Ended) and _age(delivery) < _LATE_SECONDS:
+        raise NotYetError("the job's end was told, and is not stated yet", seconds=_LATER_SECONDS)
 
 
 def _age(delivery: Delivery) -> float:
