@@ -32,13 +32,13 @@ def waiting(line: str, number: int, size: int = 1) -> QueuedMessage:
 
 def served(turns: FairQueue) -> list[int]:
     found = []
-    while (next_one := turns.take(lambda _: True)) is not None:
+    while (next_one := turns.serve_next()) is not None:
         found.append(next_one.delivery.stream_seq)
     return found
 
 
 def test_lines_are_served_in_turn() -> None:
-    turns = FairQueue()
+    turns = FairQueue(LineConcurrency(16))
     for number, line in enumerate("aaaabbc"):
         turns.put(waiting(line, number))
     assert served(turns) == [0, 4, 6, 1, 5, 2, 3]
@@ -46,18 +46,20 @@ def test_lines_are_served_in_turn() -> None:
 
 
 def test_who_is_served_enough_is_passed_over() -> None:
-    turns = FairQueue()
-    for number, line in enumerate("aab"):
+    turns = FairQueue(LineConcurrency(1))
+    for number, line in enumerate("aaab"):
         turns.put(waiting(line, number))
-    found = turns.take(lambda line: line != "a")
-    assert found is not None
-    assert found.line == "b"
-    assert turns.take(lambda line: line != "a") is None
+    assert served(turns) == [0, 3]
     assert len(turns) == 2
+    turns.served("a")
+    assert served(turns) == [1]
+    turns.served("a")
+    turns.serve_again("a")
+    assert served(turns) == [], "one that came back has the place"
 
 
 def test_all_can_be_sent_away() -> None:
-    turns = FairQueue()
+    turns = FairQueue(LineConcurrency(16))
     for number, line in enumerate("aab"):
         turns.put(waiting(line, number, size=5))
     assert turns.bytes == 15

@@ -415,7 +415,7 @@ async def test_a_stop_during_an_outage_ends_the_worker(
 ) -> None:
     worker = Worker(bus, stream="submit", durable=DURABLE, handle=_nothing)
     running = asyncio.create_task(worker.run())
-    await eventually(lambda: worker._outstanding)
+    await eventually(lambda: not worker._pull.is_over)
     nats_server.kill()
     await eventually(lambda: not bus.connected, on=tally.heard)
     worker.stop()
@@ -429,7 +429,7 @@ async def test_a_worker_on_a_closed_connection_ends_instead_of_spinning(
     async with connect(settings, name="ops") as own:
         worker = Worker(own, stream="submit", durable=DURABLE, handle=_nothing)
         task = asyncio.create_task(worker.run())
-        await eventually(lambda: worker._outstanding)
+        await eventually(lambda: not worker._pull.is_over)
         await own.connection.close()
         async with asyncio.timeout(30):  # a loop that never yields would keep this from firing, too
             with pytest.raises(ExceptionGroup) as ended:

@@ -1,6 +1,6 @@
 """Lines that are served in turn: whoever has much waiting delays the others by one turn, not by all that it has.
 
-`LineConcurrency` says how many messages of one line are handled at once.
+`LineConcurrency` says how many messages of one line are handled at once, `FairQueue` counts them.
 """
 
 import time
@@ -26,54 +26,6 @@ class QueuedMessage(NamedTuple):
     line: str
     message: Msg
     delivery: Delivery
-
-
-class FairQueue:
-    """Messages that wait by line: the lines take turns, each in the order of arrival."""
-
-    def __init__(self) -> None:
-        self._lines: dict[str, deque[QueuedMessage]] = {}
-        """Waiting messages by line, the lines in the order of their turns; none is empty."""
-        self._count = 0
-        self.bytes = 0
-        """Bytes of all payloads together."""
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[QueuedMessage]:
-        for line in self._lines.values():
-            yield from line
-
-    def waiting_in(self, line: str) -> int:
-        """Number of messages that wait in this line."""
-        return len(self._lines.get(line, ()))
-
-    def put(self, waiting: QueuedMessage) -> None:
-        """Puts a message at the end of its line."""
-        self._lines.setdefault(waiting.line, deque()).append(waiting)
-        self._count += 1
-        self.bytes += len(waiting.delivery.payload)
-
-    def take(self, may: Callable[[str], bool]) -> QueuedMessage | None:
-        """Takes the first message of the next line that may be served; the line's next turn comes after all others'."""
-        name = next((name for name in self._lines if may(name)), None)
-        if name is None:
-            return None
-        line = self._lines.pop(name)
-        waiting = line.popleft()
-        if line:
-            self._lines[name] = line
-        self._count -= 1
-        self.bytes -= len(waiting.delivery.payload)
-        return waiting
-
-    def clear(self) -> list[QueuedMessage]:
-        """Empties all lines; returns the messages that waited."""
-        gone = list(self)
-        self._lines.clear()
-        self._count = self.bytes = 0
-        return gone
 
 
 def uncount(counts: Counter[str], name: str) -> None:
@@ -122,3 +74,71 @@ class LineConcurrency:
             if other != line:
                 return self._calm[other] >= since
         return False
+
+
+class FairQueue:
+    """Messages that wait by line: the lines take turns, each in the order of arrival, as far as its concurrency allows."""
+
+    def __init__(self, concurrency: LineConcurrency) -> None:
+        self._concurrency = concurrency
+        self._lines: dict[str, deque[QueuedMessage]] = {}
+        """Waiting messages by line, the lines in the order of their turns; none is empty."""
+        self._serving: Counter[str] = Counter()
+        """Number of messages that are being handled, by line."""
+        self._count = 0
+        self.bytes = 0
+        """Bytes of all payloads together."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[QueuedMessage]:
+        for line in self._lines.values():
+            yield from line
+
+    def waits_enough(self, line: str) -> bool:
+        """Whether as many messages wait in this line as may be handled at once."""
+        return self._waiting_in(line) >= self._concurrency.most
+
+    def put(self, waiting: QueuedMessage) -> None:
+        """Puts a message at the end of its line."""
+        self._lines.setdefault(waiting.line, deque()).append(waiting)
+        self._count += 1
+        self.bytes += len(waiting.delivery.payload)
+
+    def serve_next(self) -> QueuedMessage | None:
+        """Takes the first message of the next line that may be served; the line's next turn comes after all others'."""
+        name = next(filter(self._may_be_served, self._lines), None)
+        if name is None:
+            return None
+        line = self._lines.pop(name)
+        waiting = line.popleft()
+        if line:
+            self._lines[name] = line
+        self._count -= 1
+        self.bytes -= len(waiting.delivery.payload)
+        self._concurrency.served(name, len(line))
+        self.serve_again(name)
+        return waiting
+
+    def serve_again(self, line: str) -> None:
+        """Counts a message of the line as being handled: one that was served before and comes back."""
+        self._serving[line] += 1
+
+    def served(self, line: str) -> None:
+        """Counts a message of the line as handled no longer."""
+        uncount(self._serving, line)
+
+    def clear(self) -> list[QueuedMessage]:
+        """Empties all lines; returns the messages that waited."""
+        gone = list(self)
+        self._lines.clear()
+        self._count = self.bytes = 0
+        return gone
+
+    def _waiting_in(self, line: str) -> int:
+        return len(self._lines.get(line, ()))
+
+    def _may_be_served(self, line: str) -> bool:
+        serving, concurrency = self._serving[line], self._concurrency
+        return serving < concurrency.most and serving < concurrency.of(line, self._waiting_in(line))

@@ -11,7 +11,7 @@ Nothing depends on that memory but work saved. Who begins without it handles a m
 import asyncio
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
 
 import msgspec
@@ -73,6 +73,8 @@ class Overtaking:
         self._look_due = 0.0
         self._lately: OrderedDict[str, float] = OrderedDict()
         """Subjects in which something was found, and when last; the latest at the end."""
+        self._held: Counter[str] = Counter()
+        """Number of messages that the durable brought and that the worker still has, by subject."""
         self._taken: dict[int, _Taken] = {}
         self._counts: Counter[str] = Counter()
         """Number of messages that were taken and that the durable has not brought yet, by subject."""
@@ -86,13 +88,10 @@ class Overtaking:
         """Seconds from a look that found nothing to the next."""
         return PEEK_SECONDS if self._lately else LOOK_SECONDS
 
-    async def look(
-        self, held: Mapping[str, int], passed_over: Callable[[str], bool], found: Callable[[Delivery], None]
-    ) -> int:
+    async def look(self, passed_over: Callable[[str], bool], found: Callable[[Delivery], None]) -> int:
         """Takes the first messages of each subject that stand behind what was read; returns how many.
 
         Args:
-            held: number of messages that the durable brought and the worker holds, by subject.
             passed_over: whether enough messages of a subject wait already.
             found: takes each as it is read.
 
@@ -108,7 +107,7 @@ class Overtaking:
             reading = dict.fromkeys(reversed(self._lately), MOST_OF_A_SUBJECT)
             most = MOST_PEEKED
         else:
-            reading = await self._unread(held)
+            reading = await self._unread()
             most = MOST_SUBJECTS
             self._look_due = time.monotonic() + LOOK_SECONDS
         wanted = islice((subject for subject in reading if not passed_over(subject)), most)
@@ -116,7 +115,7 @@ class Overtaking:
             await asyncio.gather(*(self._read(subject, reading[subject], found) for subject in wanted))
         )
 
-    async def _unread(self, held: Mapping[str, int]) -> dict[str, int]:
+    async def _unread(self) -> dict[str, int]:
         """The number of messages that nobody here has read, by subject."""
         self._last_taken = {
             subject: last for subject, last in self._last_taken.items() if last > self.read_to
@@ -126,7 +125,7 @@ class Overtaking:
         return {
             subject: min(unread, MOST_OF_A_SUBJECT)
             for subject, count in counts.subjects.items()
-            if (unread := count - held.get(subject, 0) - self._counts[subject]) > 0
+            if (unread := count - self._held[subject] - self._counts[subject]) > 0
         }
 
     async def _read(self, subject: str, most: int, found: Callable[[Delivery], None]) -> int:
@@ -147,6 +146,14 @@ class Overtaking:
             self._lately[subject] = time.monotonic()
             self._lately.move_to_end(subject)
         return count
+
+    def hold(self, subject: str) -> None:
+        """Counts a message that the durable brought and that the worker keeps for now."""
+        self._held[subject] += 1
+
+    def release(self, subject: str) -> None:
+        """Counts such a message as gone."""
+        uncount(self._held, subject)
 
     def note_brought(self, delivery: Delivery, message: Msg) -> tuple[bool, bytes | None]:
         """Notes a message that the durable delivers; returns whether it was taken before, with the verdict if known."""

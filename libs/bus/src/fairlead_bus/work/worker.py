@@ -3,15 +3,13 @@
 import asyncio
 import itertools
 import random
-import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.errors import (
@@ -23,11 +21,12 @@ from fairlead_bus.errors import (
     RetryableBusError,
 )
 from fairlead_bus.observer import RateLimitedNotes
-from fairlead_bus.streams.delivery import Delivery, is_delivery, read_delivery
+from fairlead_bus.streams.delivery import Delivery
 from fairlead_bus.work.ack_batcher import ACK_SECONDS, AckBatcher
 from fairlead_bus.work.attempts import Attempts
-from fairlead_bus.work.fair_queue import FairQueue, LineConcurrency, QueuedMessage, uncount
+from fairlead_bus.work.fair_queue import FairQueue, LineConcurrency, QueuedMessage
 from fairlead_bus.work.overtaking import Overtaking
+from fairlead_bus.work.pull_request import SILENCE_SECONDS, PullRequest
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros
@@ -58,9 +57,6 @@ PULL_BATCH_OVERTAKING = 64
 """Messages in one request with overtaking: reading takes time, too, and a neighbour's answer waits for the end of a
 batch."""
 
-PULL_SECONDS = 10.0
-HEARTBEAT_SECONDS = 1.0
-SILENCE_SECONDS = 2.2
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0
 LONGEST_TROUBLE_SECONDS = 5.0
 """Seconds at most between two tries of a message that its handler cannot finish for NATS: a full stream, no leader."""
@@ -123,15 +119,9 @@ class Worker:
         self._handle = handle
         self._parallel = parallel
         self._line_of = line_of
-        self._concurrency = LineConcurrency(share or parallel)
         self._concerns = concerns
-        self._queue = FairQueue()
-        self._serving: Counter[str] = Counter()
-        """Number of messages that are being handled, by line."""
-        self._held: Counter[str] = Counter()
-        """Number of messages that the durable brought and that wait here or are being handled, by subject."""
-        self._max_deliver = DEFAULT_MAX_DELIVER
-        self._max_unfinished = DEFAULT_MAX_UNFINISHED
+        self._queue = FairQueue(LineConcurrency(share or parallel))
+        self._config = _DurableConfig()
         self._attempts = Attempts()
         self._notes = RateLimitedNotes(bus.observer)
         self._acks = AckBatcher(bus)
@@ -139,18 +129,12 @@ class Worker:
         self._read_ahead, self._batch = (
             (READ_AHEAD_OVERTAKING, PULL_BATCH_OVERTAKING) if overtaking else (READ_AHEAD, PULL_BATCH)
         )
-        self._behind = 0
-        """Number of messages that stood behind the last one when it was delivered."""
         self._crowded = asyncio.Event()
-        self._ack_wait = 30.0
-        self._inbox = ""
-        self._subscription: Subscription | None = None
-        self._outstanding = 0
+        self._pull = PullRequest(bus.connection, stream=stream, durable=durable)
         self._busy: dict[asyncio.Task[None], QueuedMessage] = {}
         self._parked: dict[asyncio.Task[None], QueuedMessage] = {}
         self._returning: deque[tuple[asyncio.Task[None], asyncio.Future[None]]] = deque()
         """Parked messages whose time has come, and that wait for a place."""
-        self._heard = 0.0
         self._turn = asyncio.Event()
         self._stopping = False
         self._group: asyncio.TaskGroup | None = None
@@ -219,10 +203,7 @@ class Worker:
             except RetryableBusError:
                 await asyncio.sleep(0.2)
                 continue
-            config = msgspec.convert(facts.config, _DurableConfig)
-            self._max_deliver = int(config.metadata.get(MAX_DELIVER, DEFAULT_MAX_DELIVER))
-            self._max_unfinished = int(config.metadata.get(MAX_UNFINISHED, DEFAULT_MAX_UNFINISHED))
-            self._ack_wait = config.ack_wait / _NANO
+            self._config = msgspec.convert(facts.config, _DurableConfig, strict=False)
             if self._overtaking is not None:
                 self._overtaking.read_to = facts.delivered.stream_seq
             return
@@ -236,78 +217,59 @@ class Worker:
             self._bus.connection.check_open()
             self._turn.clear()
             room = self._read_ahead - len(self._queue) if self._queue.bytes < MOST_BYTES else 0
-            if self._outstanding > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
+            if self._pull.is_silent:
                 self._bus.observer.count("worker.silent")
                 self._forget_pull()
-            if self._outstanding == 0 and room >= self._batch and self._bus.connected:
-                await self._pull(self._batch)
+            if self._pull.is_over and room >= self._batch and self._bus.connected:
+                with suppress(RetryableBusError):  # disconnected just now: the reconnect gives the next turn
+                    await self._pull.send(self._batch, self._on_message)
             with suppress(TimeoutError):
                 async with asyncio.timeout(SILENCE_SECONDS):
                     await self._turn.wait()
 
-    async def _pull(self, batch: int) -> None:
-        """Sends one request. It has a fresh inbox after each doubt: an old request whose inbox is gone gets nothing."""
-        try:
-            if self._subscription is None:
-                self._inbox = self._bus.connection.new_inbox()
-                self._subscription = await self._bus.connection.listen_inline(self._inbox, self._on_message)
-            request = {
-                "batch": batch,
-                "expires": int(PULL_SECONDS * _NANO),
-                "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
-            }
-            verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._durable}"
-            await self._bus.connection.send(verb, msgspec.json.encode(request), reply=self._inbox)
-        except RetryableBusError:
-            return  # disconnected just now: the reconnect gives the next turn
-        self._outstanding = batch
-        self._heard = time.monotonic()
-
     def _forget_pull(self) -> None:
         """Forgets an open request, whose messages may never come: the next pull starts afresh."""
-        self._outstanding = 0
-        subscription, self._subscription = self._subscription, None
+        subscription = self._pull.forget()
         if subscription is not None and self._group is not None:
             self._group.create_task(self._bus.connection.unlisten(subscription))
         self._turn.set()
 
     def _on_message(self, message: Msg) -> None:
-        self._heard = time.monotonic()
-        if not is_delivery(message):
-            if (message.headers or {}).get("Status") != "100":  # 404, 408, 409, 503: this request is over
-                self._outstanding = 0
-                self._turn.set()
-            return
-        self._outstanding = max(0, self._outstanding - 1)
-        if self._stopping or self._group is None:
-            return  # it comes again after the ack wait, to somebody else
-        delivery = read_delivery(message)
-        self._behind = delivery.behind
-        if self._overtaking is not None:
-            taken, verdict = self._overtaking.note_brought(delivery, message)
-            if verdict is not None:
-                self._acks.put(message.reply, verdict)
-            if taken:
-                self._turn.set()
-                return
-        if self._concerns is not None and not self._concerns(delivery):
-            self._acks.put(message.reply, b"+ACK")
-        else:
-            self._held[delivery.subject] += 1
-            self._queue.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
-        self._fill_places()
-        if self._is_crowded:
-            self._crowded.set()
-        if self._outstanding == 0:
+        delivery = self._pull.take_in(message)
+        # While stopping, a message comes again after the ack wait, to somebody else.
+        if delivery is not None and not self._stopping and self._group is not None:
+            if not self._was_overtaken(delivery, message):
+                self._line_up(delivery, message)
+                self._fill_places()
+            if self._is_crowded:
+                self._crowded.set()
+        if self._pull.is_over:
             self._turn.set()
 
+    def _line_up(self, delivery: Delivery, message: Msg) -> None:
+        if self._concerns is not None and not self._concerns(delivery):
+            self._acks.put(message.reply, b"+ACK")
+            return
+        if self._overtaking is not None:
+            self._overtaking.hold(delivery.subject)
+        self._queue.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
+
     # --- overtaking
+
+    def _was_overtaken(self, delivery: Delivery, message: Msg) -> bool:
+        """Whether a message that the durable brings was read before. Where its verdict is known, says that, too."""
+        if self._overtaking is None:
+            return False
+        taken, verdict = self._overtaking.note_brought(delivery, message)
+        if verdict is not None:
+            self._acks.put(message.reply, verdict)
+        return taken
 
     @property
     def _is_crowded(self) -> bool:
         """Whether messages may stand behind what was read, and would have to wait for it."""
         waits = len(self._queue)
-        return waits >= self._batch and (self._behind > 0 or waits > self._read_ahead - self._batch)
+        return waits >= self._batch and (self._pull.behind > 0 or waits > self._read_ahead - self._batch)
 
     async def _overtake(self, overtaking: Overtaking) -> None:
         """Takes messages that stand behind what was read, of lines in which few wait, as long as there are any."""
@@ -317,7 +279,7 @@ class Worker:
                 self._crowded.clear()
                 continue
             try:
-                found = await overtaking.look(self._held, self._waits_enough, self._take_ahead)
+                found = await overtaking.look(self._waits_enough, self._take_ahead)
             except RetryableBusError:
                 found = 0
             except FatalBusError as error:
@@ -333,40 +295,31 @@ class Worker:
         self._fill_places()
 
     def _waits_enough(self, subject: str) -> bool:
-        return self._queue.waiting_in(self._line_of(subject)) >= self._concurrency.most
-
-    def _may_be_served(self, line: str) -> bool:
-        serving = self._serving[line]
-        return serving < self._concurrency.most and serving < self._concurrency.of(
-            line, self._queue.waiting_in(line)
-        )
+        return self._queue.waits_enough(self._line_of(subject))
 
     def _serve_next(self) -> bool:
         """Begins to handle the first message of the line whose turn it is."""
-        waiting = self._queue.take(self._may_be_served)
+        waiting = self._queue.serve_next()
         if waiting is None or self._group is None:
             return False
-        self._concurrency.served(waiting.line, self._queue.waiting_in(waiting.line))
         task = self._group.create_task(self._work_on(waiting), name=f"delivery of {waiting.delivery.subject}")
         self._busy[task] = waiting
-        self._serving[waiting.line] += 1
         task.add_done_callback(self._finished)
         return True
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         waiting = self._busy.pop(task, None)
         if waiting is not None:
-            uncount(self._serving, waiting.line)
+            self._queue.served(waiting.line)
         else:
             waiting = self._parked.pop(task, None)
-        if waiting is not None and waiting.message.reply:
-            uncount(self._held, waiting.delivery.subject)
+        if waiting is not None and waiting.message.reply and self._overtaking is not None:
+            self._overtaking.release(waiting.delivery.subject)
         self._fill_places()
 
     async def _finish(self) -> None:
         """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
+        if (subscription := self._pull.forget()) is not None:
             await self._bus.connection.unlisten(subscription)
         self._stopping = True
         for waiting in self._queue.clear():
@@ -374,7 +327,7 @@ class Worker:
         for task in self._parked:
             task.cancel()
         if self._busy:
-            await asyncio.wait(list(self._busy), timeout=self._ack_wait)
+            await asyncio.wait(list(self._busy), timeout=self._config.ack_seconds)
         for task in self._busy:
             task.cancel()
         await self._acks.finish(ACK_SECONDS)
@@ -390,7 +343,7 @@ class Worker:
                 )
                 return
             unfinished = self._attempts.unfinished(delivery)
-            if unfinished >= self._max_unfinished:
+            if unfinished >= self._config.metadata.max_unfinished:
                 await self._put_aside(message, delivery, f"{unfinished} deliveries were never finished")
                 return
             for before in itertools.count():
@@ -413,7 +366,7 @@ class Worker:
         assert task is not None  # noqa: S101 # a coroutine runs in a task
         del self._busy[task]
         self._parked[task] = waiting
-        uncount(self._serving, waiting.line)
+        self._queue.served(waiting.line)
         self._fill_places()
         await _until_due(not_yet)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -427,11 +380,11 @@ class Worker:
             task, place = self._returning.popleft()
             if not place.done():
                 waiting = self._busy[task] = self._parked.pop(task)
-                self._serving[waiting.line] += 1
+                self._queue.serve_again(waiting.line)
                 place.set_result(None)
         while not self._stopping and len(self._busy) < self._parallel and self._serve_next():
             pass
-        if self._outstanding == 0:
+        if self._pull.is_over:
             self._turn.set()
 
     def _hand_back(self, message: Msg, delivery: Delivery) -> None:
@@ -458,7 +411,7 @@ class Worker:
                 error=repr(error),
             )
             failures = self._attempts.failed(delivery)
-            if failures >= self._max_deliver:
+            if failures >= self._config.metadata.max_deliver:
                 await self._put_aside(message, delivery, repr(error))
             else:
                 self._put_back(message, delivery, _doubled(failures - 1, _LONGEST_DELAY))
@@ -508,7 +461,7 @@ class Worker:
     async def _say_in_progress(self) -> None:
         """Tells the server that slow messages are in progress: else it would give them to another worker."""
         while True:
-            await asyncio.sleep(self._ack_wait / 3)
+            await asyncio.sleep(self._config.ack_seconds / 3)
             for waiting in [*self._busy.values(), *self._parked.values(), *self._queue]:
                 reply = waiting.message.reply
                 if not reply and self._overtaking is not None:
@@ -542,8 +495,24 @@ async def _until_due(not_yet: NotYetError) -> None:
         not_yet.sooner.cancel()
 
 
-class _DurableConfig(msgspec.Struct):
+class _Limits(
+    msgspec.Struct,
+    frozen=True,
+    rename={"max_deliver": MAX_DELIVER, "max_unfinished": MAX_UNFINISHED},
+):
+    """The limits that we keep in a consumer's metadata, where all values are texts."""
+
+    max_deliver: int = DEFAULT_MAX_DELIVER
+    max_unfinished: int = DEFAULT_MAX_UNFINISHED
+
+
+class _DurableConfig(msgspec.Struct, frozen=True):
     """The part of a consumer's configuration that a worker goes by."""
 
     ack_wait: int = 30 * _NANO
-    metadata: dict[str, str] = {}
+    metadata: _Limits = _Limits()
+
+    @property
+    def ack_seconds(self) -> float:
+        """Seconds after which the server gives a message to another worker, unless it hears of it."""
+        return self.ack_wait / _NANO
