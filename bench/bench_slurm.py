@@ -13,7 +13,6 @@ import aiohttp
 from bench_lines import cpu_seconds, quantile, say
 
 from fairlead_slurm.controller import CommandController
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab, SlurmOptions
@@ -41,9 +40,7 @@ async def slurm() -> None:
 
 
 async def _read(lab: SlurmLab, controller: CommandController, name: str = "slurm read") -> None:
-    view = StatedView(
-        "lab", naming=Naming.of("nvidia.com/gpu"), qos_classes={}, array_window=8, first_seen=FirstSeen({})
-    )
+    view = StatedView("lab", naming=Naming.of("nvidia.com/gpu"), qos_classes={}, array_window=8)
     view.take_context(
         SlurmContext(
             nodes=await controller.nodes(),
@@ -64,7 +61,7 @@ async def _read(lab: SlurmLab, controller: CommandController, name: str = "slurm
         squeues.append(_programs() - began[2])
         theirs.append(cpu_seconds(lab.process("slurmctld").pid) - began[3])
         started = time.process_time()
-        changes += len(view.read(reading.jobs)[0])
+        changes += len(view.read(reading.jobs))
         translating.append(time.process_time() - started)
     say(
         name,

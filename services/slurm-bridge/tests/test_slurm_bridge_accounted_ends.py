@@ -1,22 +1,23 @@
 """Ends of jobs that slurmctld forgot: asked of accounting until it answers, told once, over restarts of the bridge."""
 
-from collections.abc import Collection, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from fairlead_bus.facts.announcer import Outgoing, StateChange, Statements
-from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, SECOND, Micros
+from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, SECOND, Micros, to_seconds
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.messages.state import JobState, Outcome, subject_of
+from fairlead_contracts.messages.state import JobState, Outcome, State
 from fairlead_runtime.metrics import Metrics
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmUnreachableError
 from fairlead_slurm_bridge.accounted_ends import AccountedEnds
 from fairlead_slurm_bridge.instruments import BridgeInstruments
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
 from fairlead_slurm_bridge.store import SubmissionStore, SubmittedJob
@@ -55,41 +56,69 @@ class OneBridge:
     """What one bridge, from its start to its end, tells of jobs that ended; its announcer is played by hand."""
 
     def __init__(
-        self, accounting: Accounting, store: SubmissionStore, now: Micros = NOON, *, began: bool = True
+        self,
+        accounting: Accounting,
+        store: SubmissionStore,
+        now: Micros = NOON,
+        nats: dict[str, State] | None = None,
     ) -> None:
         self.now = now
+        self.uptime = 0.0
         self.looks = 0
         self.heard_at: Micros | None = None
         self.outbox: list[Outgoing] = []
-        self.view = StatedView("lab", Naming.of(GPU), {}, 8, FirstSeen(store.first_seen()), store.made_of)
-        if began:
-            self.begin()
-        instruments = BridgeInstruments(Metrics("slurm-bridge"))
-        fake: Any = accounting
-        self.ends = AccountedEnds(fake, self.view, store, instruments, lambda: self.now, lambda _: None)
-
-    def begin(self) -> None:
+        self.leading = nats is None
+        self.nats = {} if nats is None else nats
+        self.truth: dict[str, State] = {}
+        self.view = StatedView("lab", Naming.of(GPU), {}, 8, store.made_of)
         partitions, nodes = [a_partition("gpu", is_default=True)], [a_node("n1", "gpu")]
         self.view.take_context(
             SlurmContext(nodes=nodes, partitions=partitions, accounts=[], settings=some_settings())
         )
+        instruments = BridgeInstruments(Metrics("slurm-bridge"))
+        fake: Any = accounting
+        self.ends = AccountedEnds(
+            fake, self.view, store, instruments, lambda: self.now, lambda _: None, lambda: self.uptime
+        )
+
+    def passes(self, time: Micros) -> None:
+        self.now += time
+        self.uptime += to_seconds(time)
 
     def read(self, *jobs: SlurmJob) -> dict[str, JobState]:
-        stated = self.view.read(jobs)[0].values()
-        return {state.id: state for state in stated if isinstance(state, JobState)}
+        self.tell(self.view.read(jobs))
+        return {state.id: state for state in self.nats.values() if isinstance(state, JobState)}
+
+    def takes_over(self) -> None:
+        self.leading = True
+        stood = dict(self.nats)
+        self.tell(self.view.adopt(stood))
+        for subject in stood | self.truth:
+            self.publish(subject)
 
     def lost(self) -> JobState:
         """A job that ran, and of which slurmctld knows nothing any more, nor anybody how it ended."""
         runs = self.read(RUNS)["2"]
         self.read()
-        assert self.gone(runs) == []
+        assert JobEnded not in map(type, self.acked())
         return runs
 
-    def gone(self, job: JobState) -> list[AnyEvent]:
-        return _events(self.ends.between(StateChange(subject_of(job), job, None)))
-
-    def tell(self, _: Statements, outgoing: Collection[Outgoing] = ()) -> None:
+    def tell(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
+        for subject, state in statements.items():
+            self.truth.pop(subject, None)
+            if state is not None:
+                self.truth[subject] = state
+            self.publish(subject)
         self.outbox += outgoing
+
+    def publish(self, subject: str) -> None:
+        if not self.leading:
+            return
+        after = self.truth.get(subject)
+        self.outbox += self.ends.between(StateChange(subject, self.nats.get(subject), after))
+        self.nats.pop(subject, None)
+        if after is not None:
+            self.nats[subject] = after
 
     def running(self) -> AbstractAsyncContextManager[None]:
         return beside(self.ends.run(self.tell, self.leads, lambda: self.heard_at))
@@ -103,11 +132,12 @@ class OneBridge:
         end = self.looks + 6
         await eventually(lambda: self.looks > end, 10)
 
-    def ended_as(self, outcome: Outcome) -> None:
+    def ended_as(self, outcome: Outcome) -> JobEnded:
         """Check that one end is told, and how."""
         [ended] = self.acked()
         assert isinstance(ended, JobEnded)
         assert ended.outcome is outcome
+        return ended
 
     def acked(self) -> list[AnyEvent]:
         """The events in the outbox, which NATS has from now on."""
@@ -135,41 +165,66 @@ RUNS = a_slurm_job("2", state="RUNNING", started=NOON)
 FAILED = msgspec.structs.replace(RUNS, state="FAILED", ends=NOON + 6 * SECOND)
 
 
+@pytest.fixture
+def other_store(tmp_path: Path) -> Iterator[SubmissionStore]:
+    """The store of a bridge on another host."""
+    with contextlib.closing(SubmissionStore(tmp_path / "other.db")) as found:
+        yield found
+
+
 async def test_an_end_is_told_once_accounting_answers_and_not_before(
-    accounting: Accounting, store: SubmissionStore
+    accounting: Accounting, store: SubmissionStore, other_store: SubmissionStore
 ) -> None:
-    """Also by the next bridge there."""
+    """Also by the next bridge, which has another store; and by no third one."""
     first = OneBridge(accounting, store)
     accounting.away = True
-    runs = first.read(RUNS)["2"]
-    first.read()
+    runs = first.lost()
     async with first.running():
-        assert first.gone(runs) == []
         await eventually(lambda: len(accounting.asked) > 2, 10)
         assert first.outbox == []
     accounting.away, accounting.jobs = False, [FAILED]
-    second = OneBridge(accounting, store)
+    second = OneBridge(accounting, other_store, nats=first.nats)
+    second.read()
+    second.takes_over()
+    second.read()
     async with second.running():
         await eventually(lambda: second.outbox, 10)
-        [ended] = second.acked()
-    assert isinstance(ended, JobEnded)
-    assert (ended.uid, ended.outcome, ended.ran_seconds) == (runs.uid, Outcome.FAILED, 6.0)
-    assert store.owed() == []
+        ended = second.ended_as(Outcome.FAILED)
+    assert (ended.uid, ended.ran_seconds) == (runs.uid, 6.0)
+    first.takes_over()
+    async with first.running():
+        await first.looked()
+    assert first.outbox == []
 
 
-async def test_nothing_is_told_before_slurmctld_was_read(
-    accounting: Accounting, store: SubmissionStore
+async def test_what_stands_on_nats_stays_until_slurmctld_was_read(
+    accounting: Accounting, store: SubmissionStore, other_store: SubmissionStore
 ) -> None:
-    """The announcer would take the ends for all that there is, and every job from NATS."""
     first = OneBridge(accounting, store)
-    first.lost()
+    stood = first.read(RUNS)
     accounting.jobs = [FAILED]
-    second = OneBridge(accounting, store, began=False)
+    second = OneBridge(accounting, other_store, nats=first.nats)
+    second.takes_over()
     async with second.running():
         await second.looked()
-        assert second.outbox == []
-        second.begin()
-        await eventually(lambda: second.outbox, 10)
+        assert second.read(RUNS) == stood
+    assert second.outbox == []
+
+
+async def test_a_job_goes_by_the_instant_that_nats_knows_whoever_bridges(
+    accounting: Accounting, store: SubmissionStore, other_store: SubmissionStore
+) -> None:
+    """One was the second of its second, and one was requeued, which only the bridge before has seen."""
+    first = OneBridge(accounting, store)
+    requeued = msgspec.structs.replace(RUNS, id="3", array=3, number=3)
+    first.read(a_slurm_job("1"), RUNS, requeued)
+    requeued = msgspec.structs.replace(requeued, submitted=NOON + HOUR, started=NOON + HOUR, restarts=1)
+    stood = first.read(RUNS, requeued)
+    second = OneBridge(accounting, other_store, nats=first.nats)
+    second.read(RUNS, requeued)
+    second.takes_over()
+    assert second.read(RUNS, requeued) == stood
+    assert second.outbox == []
 
 
 async def test_a_job_counts_as_cancelled_after_a_day_in_which_accounting_was_asked_and_silent(
@@ -179,11 +234,13 @@ async def test_a_job_counts_as_cancelled_after_a_day_in_which_accounting_was_ask
     first = OneBridge(accounting, store)
     first.lost()
     accounting.away = True
-    second = OneBridge(accounting, store, NOON + 2 * DAY)
+    second = OneBridge(accounting, store, NOON + 2 * DAY, first.nats)
+    second.takes_over()
+    second.read()
     async with second.running():
         await second.looked()
         assert second.outbox == []
-        second.now += DAY + 1
+        second.passes(DAY + 1)
         await eventually(lambda: second.outbox, 10)
     second.ended_as(Outcome.CANCELLED)
 
@@ -196,7 +253,7 @@ async def test_accounting_has_its_minute_anew_after_each_time_that_it_was_away(
     async with bridge.running():
         await bridge.looked()
         accounting.away = True
-        bridge.now += HOUR
+        bridge.passes(HOUR)
         await bridge.looked()
         accounting.away = False
         await bridge.looked()
@@ -209,12 +266,15 @@ async def test_accounting_has_its_minute_anew_after_each_time_that_it_was_away(
 async def test_what_accounting_never_hears_of_counts_as_cancelled_after_a_minute(
     accounting: Accounting, store: SubmissionStore
 ) -> None:
+    """A minute that passes, not one by which somebody sets the clock."""
     bridge = OneBridge(accounting, store)
     bridge.lost()
     async with bridge.running():
         await eventually(lambda: len(accounting.asked) > 2, 10)
+        bridge.now += HOUR
+        await bridge.looked()
         assert bridge.outbox == []
-        bridge.now += MINUTE + 1
+        bridge.passes(MINUTE + 1)
         await eventually(lambda: bridge.outbox, 10)
     bridge.ended_as(Outcome.CANCELLED)
 
@@ -224,28 +284,38 @@ async def test_of_a_job_that_is_there_again_no_end_is_told(
 ) -> None:
     bridge = OneBridge(accounting, store)
     runs = bridge.lost()
-    assert bridge.read(RUNS)["2"].uid == runs.uid
-    bridge.now += MINUTE + 1
+    assert bridge.read(RUNS) == {"2": runs}
+    bridge.passes(MINUTE + 1)
     accounting.jobs = [FAILED]
     async with bridge.running():
-        await eventually(lambda: not store.owed(), 10)
+        await bridge.looked()
     assert bridge.outbox == []
 
 
-async def test_under_a_number_that_was_given_again_accounting_tells_of_another_job(
+def test_a_job_that_is_moved_to_another_account_has_not_ended(
     accounting: Accounting, store: SubmissionStore
 ) -> None:
     bridge = OneBridge(accounting, store)
+    bridge.read(RUNS)
+    assert bridge.read(msgspec.structs.replace(RUNS, account="speech"))["2"].scope == "speech"
+    assert JobEnded not in map(type, bridge.acked())
+
+
+@pytest.mark.parametrize("account", ["vision", "speech"])
+async def test_under_a_number_that_was_given_again_accounting_tells_of_another_job(
+    accounting: Accounting, store: SubmissionStore, account: str
+) -> None:
+    bridge = OneBridge(accounting, store)
     runs = bridge.read(RUNS)["2"]
-    later = a_slurm_job("2", submitted=NOON + 9 * SECOND)
+    later = a_slurm_job("2", account=account, submitted=NOON + 9 * SECOND)
     bridge.read(later)
-    bridge.gone(runs)
     accounting.jobs = [msgspec.structs.replace(later, state="COMPLETED", ends=NOON + 20 * SECOND)]
     async with bridge.running():
-        await eventually(lambda: accounting.asked, 10)
-        bridge.now += MINUTE + 1
-        await eventually(lambda: bridge.outbox, 10)
-    bridge.ended_as(Outcome.CANCELLED)
+        await bridge.looked()
+        bridge.passes(MINUTE + 1)
+        await bridge.looked()
+    ends = [one for one in bridge.acked() if isinstance(one, JobEnded)]
+    assert [(one.uid, one.outcome) for one in ends] == [(runs.uid, Outcome.CANCELLED)]
 
 
 @pytest.mark.parametrize("by", ["a start", "a silence of NATS"])
@@ -257,6 +327,7 @@ async def test_a_run_that_nobody_saw_is_told_once_with_its_submission(
     bridge = OneBridge(accounting, store)
     seen = msgspec.structs.replace(FAILED, id="3", array=3, number=3)
     bridge.read(seen)
+    bridge.outbox.clear()
     accounting.jobs = [FAILED, seen]
     bridge.heard_at = NOON + (301 * SECOND if by == "a start" else 0)
     async with bridge.running():
@@ -267,7 +338,7 @@ async def test_a_run_that_nobody_saw_is_told_once_with_its_submission(
             bridge.heard_at = NOON + 301 * SECOND
         await bridge.looked()
         assert bridge.outbox == []  # slurmctld may still hand on to accounting what it kept for it
-        bridge.now += MINUTE + 1
+        bridge.passes(MINUTE + 1)
         await eventually(lambda: bridge.outbox, 10)
         told = bridge.acked()
         await eventually(lambda: store.told_until() == bridge.heard_at, 10)
@@ -288,28 +359,13 @@ async def test_a_long_time_is_asked_about_hour_by_hour(
     told = []
     async with bridge.running():
         await bridge.looked()
-        bridge.now += MINUTE + 1
+        bridge.passes(MINUTE + 1)
         for hour in (1, 2):
             await eventually(lambda: bridge.outbox, 10)
             told.append({event.job for event in bridge.acked()})
             assert store.told_until() == NOON + hour * HOUR
-            assert not bridge.ends.caught_up
-        bridge.heard_at = bridge.now
-        await eventually(lambda: bridge.ends.caught_up, 10)
+        await eventually(lambda: store.told_until() == bridge.heard_at, 10)
     assert told == [{"2"}, {"3"}]
-
-
-def test_uids_are_kept_no_longer_than_accounting_is_asked_back(
-    accounting: Accounting, store: SubmissionStore
-) -> None:
-    """A sacct that never answers fills the store for a week and not for ever."""
-    bridge = OneBridge(accounting, store)
-    assert bridge.ends.caught_up
-    store.keep_told_until(NOON)
-    found = []
-    for bridge.now in (NOON + MINUTE, NOON + HOUR, NOON + 7 * DAY, NOON + 7 * DAY + 1):
-        found.append(bridge.ends.caught_up)
-    assert found == [True, False, False, True]
 
 
 async def test_nothing_is_asked_while_slurmctld_still_has_all_that_ended(

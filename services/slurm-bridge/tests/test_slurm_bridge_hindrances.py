@@ -10,7 +10,6 @@ from fairlead_contracts.messages.state import JobHolder, JobState, Phase, QueueS
 from fairlead_slurm import SlurmJob, whole_job
 from fairlead_slurm.cluster import Licence
 from fairlead_slurm.ladder import LOWEST, Ladder
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
 from fairlead_testkit.inputs.slurm_builders import (
@@ -33,7 +32,7 @@ READINGS = 30
 @pytest.fixture
 def view() -> StatedView:
     """A view of a cluster with a partition of three nodes, and one of a node of its own."""
-    found = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
+    found = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8)
     nodes = [*(a_node(f"n{number}", "gpu") for number in (1, 2, 3)), a_node("n4", "debug")]
     partitions = [a_partition("gpu", is_default=True), a_partition("debug")]
     settings = some_settings()
@@ -45,7 +44,7 @@ def view() -> StatedView:
 
 def read(view: StatedView, jobs: Sequence[SlurmJob]) -> dict[str, JobState]:
     """The changed statements about jobs after a reading, by id."""
-    stated = view.read(jobs)[0].values()
+    stated = view.read(jobs).values()
     return {state.id: state for state in stated if isinstance(state, JobState)}
 
 
@@ -269,7 +268,7 @@ def test_jobs_of_a_reservation_that_one_account_alone_waits_for_are_passed_by(vi
 @pytest.mark.parametrize("state", ["DOWN", "INACTIVE"])
 def test_who_waits_in_a_closed_partition_alone_is_passed_by_until_it_opens(state: str) -> None:
     """Others of the account, in a partition of the same nodes that is open, wait for none of them."""
-    view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
+    view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8)
     around = SlurmContext(
         nodes=[a_node("n1", "gpu", "long")],
         partitions=[a_partition("gpu"), a_partition("long", state=state)],
@@ -423,7 +422,7 @@ def test_a_nice_beyond_all_measure_changes_no_level_and_takes_the_position(view:
 
 
 def test_a_nice_sorts_within_a_level_so_ties_are_told_no_more() -> None:
-    bare = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
+    bare = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8)
     settings = msgspec.structs.replace(some_settings(), weights={})
     bare.take_context(
         SlurmContext(
@@ -433,8 +432,8 @@ def test_a_nice_sorts_within_a_level_so_ties_are_told_no_more() -> None:
             settings=settings,
         )
     )
-    assert not [one for one in bare.read([a_slurm_job("1")])[0].values() if isinstance(one, QueueState)]
-    stated = bare.read([a_slurm_job("1", nice=3)])[0].values()
+    assert not [one for one in bare.read([a_slurm_job("1")]).values() if isinstance(one, QueueState)]
+    stated = bare.read([a_slurm_job("1", nice=3)]).values()
     assert [one.able.ties for one in stated if isinstance(one, QueueState)] == [TieRule.CHANCE]
 
 

@@ -16,7 +16,6 @@ from fairlead_slurm.errors import RetryableSlurmError, SlurmUnreachableError, Un
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore, SubmittedJob
@@ -83,13 +82,13 @@ class Away(Slurmctld):
 
 @contextlib.asynccontextmanager
 async def reading(
-    slurmctld: Slurmctld, store: SubmissionStore, poll_seconds: float = AN_HOUR, *, heard: bool = True
+    slurmctld: Slurmctld, store: SubmissionStore, poll_seconds: float = AN_HOUR
 ) -> AsyncIterator[Bridge]:
     """A bridge once it has read for the first time; its next poll does not come unless told."""
     fake: Any = slurmctld
-    view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
+    view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8)
     instruments = BridgeInstruments(Metrics("slurm-bridge"))
-    bridge = Bridge(fake, Observer(fake), view, store, instruments, lambda: heard, poll_seconds=poll_seconds)
+    bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=poll_seconds)
     async with beside(bridge.run(lambda _: None)), asyncio.timeout(30):
         await slurmctld.read.wait()
         yield bridge
@@ -100,17 +99,6 @@ async def test_what_changes_is_read_again_soon_until_nothing_does(store: Submiss
     async with reading(slurmctld, store):
         await slurmctld.quiet.wait()
     assert slurmctld.readings == 3
-
-
-@pytest.mark.parametrize("heard", [True, False])
-async def test_a_job_that_is_gone_is_kept_where_nobody_can_hear_of_its_end(
-    store: SubmissionStore, *, heard: bool
-) -> None:
-    """The next bridge knows its uid, by which NATS knows it."""
-    slurmctld = Slurmctld(busy=2)
-    async with reading(slurmctld, store, heard=heard):
-        await slurmctld.quiet.wait()
-    assert store.first_seen().keys() == ({"3"} if heard else {"2", "3"})
 
 
 async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: SubmissionStore) -> None:

@@ -22,7 +22,6 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.ladder import Ladder
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
 from fairlead_testkit.inputs.slurm_builders import (
@@ -57,7 +56,6 @@ def a_view() -> StatedView:
         naming=Naming.of(GPU),
         qos_classes={"urgent": "urgent"},
         array_window=8,
-        first_seen=FirstSeen({}),
     )
 
 
@@ -68,7 +66,7 @@ def jobs_of(stated: dict[str, State | None]) -> dict[str, JobState]:
 
 def read(view: StatedView, jobs: Sequence[SlurmJob]) -> dict[str, JobState]:
     """The changed statements about jobs after a reading."""
-    return jobs_of(view.read(jobs)[0])
+    return jobs_of(view.read(jobs))
 
 
 @pytest.fixture
@@ -277,17 +275,19 @@ def test_a_pass_without_a_change_says_nothing(view: StatedView) -> None:
     jobs = [a_slurm_job(str(number), priority=10_000 * number) for number in range(1, 50)]
     assert len(read(view, jobs)) == 49
     older = [msgspec.structs.replace(job, priority=job.priority + 3) for job in jobs]
-    stated, remembered = view.read(older)
-    assert not stated
-    assert not remembered.seen
+    assert not view.read(older)
     assert not view.take_context(context())
 
 
-def test_what_is_gone_is_taken_back(view: StatedView) -> None:
+@pytest.mark.parametrize("accounting", [True, False])
+def test_what_is_gone_is_taken_back(view: StatedView, *, accounting: bool) -> None:
+    """At once where nobody will tell how it ended; else it is stated to have ended until accounting does."""
+    settings = msgspec.structs.replace(some_settings(), has_accounting=accounting)
+    view.take_context(msgspec.structs.replace(context(), settings=settings))
     read(view, [a_slurm_job("1"), a_slurm_job("2")])
-    stated, remembered = view.read([a_slurm_job("2")])
-    assert list(stated.values()) == [None]
-    assert remembered.forgotten == {"1"}
+    [stated] = view.read([a_slurm_job("2")]).values()
+    assert isinstance(stated, JobState) is accounting
+    assert [job.id for job in view.owed().values()] == (["1"] if accounting else [])
 
 
 def test_how_a_job_ended_is_known_once_slurmctld_has_forgotten_it(view: StatedView) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.events import Event
+from fairlead_contracts.messages.state import State
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans
 from fairlead_runtime.health import Readiness
@@ -36,7 +38,6 @@ from fairlead_slurm_bridge.gating import Gate, gate
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
-from fairlead_slurm_bridge.statements.first_seen import FirstSeen
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
@@ -59,17 +60,20 @@ async def _serve(
     settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: SubmissionStore, gated: Gate | None
 ) -> None:
     instruments = BridgeInstruments(lifecycle.metrics)
-    bridge, observer, checks = _bridge(settings, store, instruments, lambda: bus.connected and ends.caught_up)
+    bridge, observer, checks = _bridge(settings, store, instruments)
     traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
+    why_silent = partial(observer.why_silent, settings.stale_after_seconds)
 
     def told(event: Event) -> None:
         instruments.told(event)
         traces.happened([event])
 
-    def why_silent() -> str | None:
-        return observer.why_silent(settings.stale_after_seconds)
+    def taken_over(stood: Mapping[str, State]) -> None:
+        traces.taken_over(stood)
+        bridge.taken_over(stood)
 
     ends = AccountedEnds(bridge.controller, bridge.view, store, instruments, wall_clock, told)
+    fence = EpochFence(store.fence(), store.keep_fence)
     led = asyncio.Event()
     leadership = _leadership(settings, lifecycle, bus, led, why_silent)
     announcer = Announcer(
@@ -79,12 +83,10 @@ async def _serve(
         wake=led,
         next_rev=Revisions(wall_clock).next,
         clock=wall_clock,
-        endpoints=FrontendEndpoints(
-            bus, settings.cluster, bridge, leadership, EpochFence(store.fence(), store.keep_fence)
-        ),
+        endpoints=FrontendEndpoints(bus, settings.cluster, bridge, leadership, fence),
         events_between=ends.between,
         published=ends.published,
-        taken_over=traces.taken_over,
+        taken_over=taken_over,
     )
 
     def leads() -> bool:
@@ -94,7 +96,6 @@ async def _serve(
         heard = announcer.why_not_reconciled() is None if leads() else leadership.another_leads
         return observer.heard_at(wall_clock()) if heard and bus.connected else None
 
-    instruments.heard(observer.age)
     instruments.role(leads)
     _tell_readiness(lifecycle.readiness, bus, announcer, why_silent, leads)
     async with lifecycle.supervise() as tasks:
@@ -141,25 +142,24 @@ def _bridge(
     settings: SlurmBridgeSettings,
     store: SubmissionStore,
     instruments: BridgeInstruments,
-    heard: Callable[[], bool],
 ) -> tuple[Bridge, Observer, BatchChecks]:
     token = _token(settings, instruments)
     conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
     commands = CommandController(conf, seconds=settings.command_seconds, token=token)
     controller = _controller(settings, commands, token)
     observer = Observer(controller)
+    instruments.heard(observer.age)
     view = StatedView(
         settings.cluster,
         naming=Naming.of(settings.gres_gpu),
         qos_classes=settings.qos_classes,
         array_window=settings.array_window,
-        first_seen=FirstSeen(store.first_seen()),
         made_of=store.made_of,
     )
     checks = _checks(settings, commands)
     creator = _creator(settings, controller, view, store, checks)
     polls = settings.poll_seconds
-    bridge = Bridge(controller, observer, view, store, instruments, heard, polls, creator)
+    bridge = Bridge(controller, observer, view, store, instruments, polls, creator)
     return bridge, observer, checks
 
 

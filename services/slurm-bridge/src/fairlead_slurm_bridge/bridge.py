@@ -5,7 +5,7 @@ Readings and writes take turns: a reading that began before a write would show t
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -24,6 +24,7 @@ from fairlead_contracts.frontend.verbs import (
     SetLevel,
     VerbOutcome,
 )
+from fairlead_contracts.messages.state import State
 from fairlead_runtime.waiting import wake_or_timeout
 from fairlead_slurm import is_gone
 from fairlead_slurm.controller import Controller
@@ -53,8 +54,6 @@ class Bridge:
     view: StatedView
     store: SubmissionStore
     instruments: BridgeInstruments
-    heard: Callable[[], bool]
-    """Whether NATS hears us: else who bridges next has to know the uids of jobs whose ends are still to be told."""
     poll_seconds: float
     """Most seconds between two readings."""
     creator: Creator | None = None
@@ -85,6 +84,12 @@ class Bridge:
         if self._hinted is None:
             self._hinted = asyncio.get_running_loop().call_later(_SOON_SECONDS, self._look_now)
 
+    def taken_over(self, stood: Mapping[str, State]) -> None:
+        """Take in what stands on NATS as this bridge takes the lead: the next reading says what became of it."""
+        if self._tell is not None:
+            self._tell(self.view.adopt(stood))
+        self._wake.set()
+
     def _look_now(self) -> None:
         self._hinted = None
         self._wake.set()
@@ -98,8 +103,7 @@ class Bridge:
                 reading = await self.observer.jobs()
                 took = time.monotonic() - began
             stated = {} if context is None else self.view.take_context(context)
-            changed, remembered = self.view.read(reading.jobs)
-            self.store.remember(remembered.seen, remembered.forgotten if self.heard() else ())
+            changed = self.view.read(reading.jobs)
             tell(stated | changed)
             self.instruments.passed(self.view.phases, len(stated) + len(changed), reading.unreadable)
         soon = max(_SOON_SECONDS, took * _REST) if changed else self.poll_seconds

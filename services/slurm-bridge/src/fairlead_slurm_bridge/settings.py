@@ -23,7 +23,7 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     slurmrestd runs as the bridge's own user. By default Slurm is asked by its commands, which is many times
     quicker where thousands wait."""
     store: str = "slurm-bridge.sqlite"
-    """Path of the SQLite file that remembers when jobs were first seen, which Slurm forgets at a requeue."""
+    """Path of the SQLite file that remembers which jobs submissions became, and how programs in pods ended."""
     poll_seconds: Annotated[float, msgspec.Meta(ge=0.1, le=300)] = 2.0
     """Longest time between two readings of the queue, in seconds; changes are read sooner. Nodes, partitions
     and accounts are read less often."""

@@ -1,19 +1,17 @@
-"""The bridge's memory of what Slurm forgets: one SQLite file.
+"""The bridge's memory of what neither Slurm nor NATS keeps: one SQLite file.
 
-A requeue gives a job a new submit time, so its age would be lost. Kept is, of each job, when it was first submitted; of jobs
-that run as pods how they ended and which nodes they hold; of jobs that nobody saw end, that this is owed; and of admitters
-the highest epoch that was obeyed.
+Kept is, of submissions, which jobs they became; of jobs that run as pods, how they ended and which nodes they hold; until when
+NATS has heard of readings; and of admitters the highest epoch that was obeyed.
 """
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.state import STATE, JobState, encode_state
 from fairlead_slurm.submitting import SubmissionMark
 from fairlead_slurm_bridge.errors import SubmissionStoreError
 
@@ -34,10 +32,6 @@ CREATE TABLE IF NOT EXISTS stands (
     PRIMARY KEY (job, node)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS stands_at ON stands (at);
-CREATE TABLE IF NOT EXISTS owed (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, job BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS first_seen (job TEXT PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID;
 """
 _FENCE, _TOLD = "fence", "told"
 _KEPT_SECONDS = 30 * 86_400.0
@@ -65,16 +59,6 @@ class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     def is_of(self, digest: str) -> bool:
         """Whether a submission of this digest is the same."""
         return self.digest[:_DIGEST_SHOWN] == digest[:_DIGEST_SHOWN]
-
-
-class OwedEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is gone, whose end is still to be told."""
-
-    number: int
-    """The note's own number, from 1."""
-    at: Micros
-    """Time of the note."""
-    job: JobState
 
 
 class EndedProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,22 +111,6 @@ class SubmissionStore:
             self._database.close()
             raise SubmissionStoreError(f"{path} cannot be used: {error}") from error
 
-    def first_seen(self) -> dict[str, Micros]:
-        """The first instants of jobs, by number."""
-        return dict(self._rows("SELECT job, since FROM first_seen"))
-
-    def remember(self, seen: Mapping[str, Micros], forgotten: Collection[str]) -> None:
-        """Remember the first instants of these jobs, and forget jobs that are gone."""
-        if not seen and not forgotten:
-            return
-        try:
-            self._database.execute("BEGIN")
-            self._database.executemany("INSERT OR REPLACE INTO first_seen VALUES (?, ?)", seen.items())
-            self._database.executemany("DELETE FROM first_seen WHERE job = ?", [(job,) for job in forgotten])
-            self._database.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise SubmissionStoreError(f"cannot be written: {error}") from error
-
     def fence(self) -> int:
         """The highest epoch of an admitter that was obeyed."""
         return self._fact(_FENCE)
@@ -158,25 +126,6 @@ class SubmissionStore:
     def keep_told_until(self, at: Micros) -> None:
         """Note the instant of a reading that NATS has heard of."""
         self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_TOLD, at))
-
-    def owed(self) -> list[OwedEnd]:
-        """The jobs whose ends are still to be told, the oldest first."""
-        rows = self._rows("SELECT number, at, job FROM owed ORDER BY number")
-        return [
-            OwedEnd(number=number, at=at, job=job)
-            for number, at, payload in rows
-            if isinstance(job := STATE.decode(payload), JobState)
-        ]
-
-    def owe(self, job: JobState, at: Micros) -> None:
-        """Note a job that is gone, whose end is still to be told."""
-        values = (job.uid, at, encode_state(job))
-        self._write("INSERT OR IGNORE INTO owed (uid, at, job) VALUES (?, ?, ?)", values)
-
-    def settle(self, numbers: Collection[int]) -> None:
-        """Forget these jobs: their ends are told."""
-        for number in numbers:
-            self._write("DELETE FROM owed WHERE number = ?", (number,))
 
     def asked(self, scope: str, submission: str) -> SubmittedJob | None:
         """The job of this submission; None where none was asked for."""

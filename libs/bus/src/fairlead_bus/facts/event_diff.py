@@ -83,7 +83,7 @@ class EventDiff:
 
     def _left(self, job: JobState) -> list[Event]:
         """The events of a job that is stated no more: it was deleted, or ended so long ago that its end was never stated."""
-        if job.phase is Phase.ENDED:
+        if is_told(job):
             return []
         end = self._memory.end_of(job)
         if end is None:
@@ -101,9 +101,9 @@ class EventDiff:
             events.append(self._evicted(before, before.started, after))
         if after.started is not None and (before is None or after.started != before.started):
             events.append(_started(after, after.started))
-        if after.phase is Phase.ENDED and (before is None or before.phase is not Phase.ENDED):
+        if after.outcome is not None and is_told(after) and (before is None or not is_told(before)):
             ended = self._clock() if after.ended is None else after.ended
-            events.append(_ended(after, ended, after.outcome or Outcome.SUCCEEDED, after.started))
+            events.append(_ended(after, ended, after.outcome, after.started))
         return events
 
     def _evicted(self, before: JobState, started: Micros, after: JobState) -> Event:
@@ -123,6 +123,11 @@ class EventDiff:
 def is_one_job(state: State | None) -> TypeIs[JobState]:
     """Whether this is one job, and not the rest of an array: its tasks have events, once each is stated by itself."""
     return isinstance(state, JobState) and state.array is None
+
+
+def is_told(job: JobState) -> bool:
+    """Whether it is stated how the job ended: of one that its frontend forgot that may come later, or never."""
+    return job.phase is Phase.ENDED and job.outcome is not None
 
 
 def _lost_its_run(before: JobState, after: JobState) -> bool:

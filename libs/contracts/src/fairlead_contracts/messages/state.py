@@ -315,6 +315,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     """Names of the admission checks that such a job waits for. Left out for none."""
     ended: Micros | None = None
     outcome: Outcome | None = None
+    """Outcome of a job that ended; None while nobody knows it: its frontend forgot the job, and is still to tell."""
     run_limit: Micros | None = None
     """Time for which it may run from its next start, or from its last; None for as long as it likes."""
     ends_by: Micros | None = None

@@ -38,9 +38,11 @@ def _rows(store: Path, query: str, *values: str) -> list[tuple[Any, ...]]:
 
 
 async def stated_job(bus: Bus, cluster: str, scope: str, job: str) -> JobState | None:
-    """The state of a job as NATS has it now."""
+    """The state of a job as NATS has it now; None where it has none."""
     found = await bus.last(topology.STATE, subjects.state(cluster, "job", job, scope=scope))
-    state = None if found is None else STATE.decode(found.payload)
+    if found is None or not found.payload:  # deleted
+        return None
+    state = STATE.decode(found.payload)
     return state if isinstance(state, JobState) else None
 
 

@@ -23,7 +23,7 @@ class SlurmFleet(ProcessFleet):
     """A nats-server, and the services that serve one lab.
 
     Args:
-        bridges: number of bridges; one leads.
+        bridges: number of bridges, each with a store of its own; one leads.
         submit_socket: socket of the helper that submits; without it no submission becomes a job.
         by_rest: whether the bridge asks the lab's slurmrestd, with a token that the helper makes.
     """
@@ -56,7 +56,7 @@ class SlurmFleet(ProcessFleet):
         if service == "slurm_bridge":
             own |= {
                 "slurm_conf": self.lab.conf,
-                "store": self.directory / "slurm-bridge.db",
+                "store": self.directory / f"slurm-bridge-{len(self.named(service)) + 1}.db",
                 "poll_seconds": POLL_SECONDS,
                 "submit_socket": self._submit_socket,
             }

@@ -1,7 +1,7 @@
-"""First submission of each job, over requeues and restarts, and by `nice` within an account. Pure but for whoever keeps it."""
+"""First submission of each job, over requeues and restarts, and by `nice` within an account. Pure."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -12,31 +12,21 @@ _MOST_GONE = 100_000
 """Jobs that are gone of which the first instant is remembered: some 15 MB."""
 
 
-class FirstSeenChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """First instants that one reading adds, by number, and numbers that it no longer has."""
-
-    seen: dict[str, Micros]
-    forgotten: set[str]
-
-
 class FirstSeen:
     """The first submission of each job that Slurm still knows, and of each array as a whole.
 
+    Slurm forgets it at a requeue. A bridge that starts has it from NATS: the uids there are made of it.
+
     Slurm's submit times are whole seconds, and jobs of one second go by their numbers: each gets an instant of its own
     within that second, in that order.
-
-    Args:
-        known: first instants by number, as they were kept.
     """
 
-    def __init__(self, known: dict[str, Micros]) -> None:
-        self._since = known
+    def __init__(self) -> None:
+        self._since: dict[str, Micros] = {}
         self._gone: OrderedDict[str, Micros] = OrderedDict()
         """First instants of jobs that Slurm knows no more: accounting still tells of them, and a job may come back."""
         self._last: dict[Micros, Micros] = {}
         """Last instant that was given within each second."""
-        for since in known.values():
-            self._note(since)
 
     def since(self, job: SlurmJob) -> Micros:
         """The instant at which the job, or its array, was first submitted."""
@@ -49,7 +39,13 @@ class FirstSeen:
         # Only a requeue moves a submit time, and that to a later one: else the number is another job's by now.
         return since if since < job.submitted + SECOND else job.submitted
 
-    def take(self, jobs: Iterable[SlurmJob]) -> FirstSeenChanges:
+    def adopt(self, since: Mapping[str, Micros]) -> None:
+        """Take these instants, by number, as those by which everybody knows the jobs."""
+        self._since |= since
+        for instant in since.values():
+            self._note(instant)
+
+    def take(self, jobs: Iterable[SlurmJob]) -> None:
         """Take note of all jobs that there are; jobs that are not among them are forgotten."""
         first: dict[int, SlurmJob] = {}
         for job in jobs:
@@ -57,20 +53,16 @@ class FirstSeen:
             # A requeue moves the submit time of one task: another of its array still has that of all.
             if known is None or (job.restarts == 0 and known.restarts > 0):
                 first[job.array] = job
-        seen = {}
         for array, job in sorted(first.items(), key=lambda one: (one[1].submitted, one[0])):
             since = self._since.get(str(array), self._gone.get(str(array)))
             # Nothing but a requeue moves a submit time: else the number is another job's by now.
             if since is None or (job.restarts == 0 and since - since % SECOND != job.submitted):
                 since = self._instant(job.submitted)
-            if self._since.get(str(array)) != since:
-                seen[str(array)] = self._since[str(array)] = since
-        forgotten = self._since.keys() - {str(array) for array in first}
-        for name in forgotten:
+            self._since[str(array)] = since
+        for name in self._since.keys() - {str(array) for array in first}:
             self._gone[name] = self._since.pop(name)
         while len(self._gone) > _MOST_GONE:
             self._gone.popitem(last=False)
-        return FirstSeenChanges(seen=seen, forgotten=forgotten)
 
     def _instant(self, submitted: Micros) -> Micros:
         last = self._last.get(submitted)

@@ -4,6 +4,7 @@ Slurm keeps one record for what is left of an array. A task that gets a level is
 rest stays unlabelled below every level, and so cannot start past those. A new task moves up when one has started.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -163,6 +164,13 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
     )
 
 
+def ended_somehow(job: JobState) -> JobState:
+    """The statement of a job that is gone: it ended, and nobody knows yet when and how."""
+    return msgspec.structs.replace(
+        job, phase=Phase.ENDED, level=UNLABELLED, ends_by=None, said="", held_by="", holder=None, limited=msgspec.UNSET, queues=(),
+    )  # fmt: skip
+
+
 def rest_of(rest: ArrayRemainder, since: Micros, facts: TranslationFacts) -> JobState:
     """The statement of an array's waiting remainder: each task of its window is a job to others, by contract.
 
@@ -199,6 +207,12 @@ def uid_of(cluster: str, array: int, task: int | None, since: Micros) -> str:
     """The uid of a job, an array or its task, unique over all clusters and time, also where Slurm counts anew; sorts as numbers do."""
     whole = f"{cluster}-{array:010d}-{since}"
     return whole if task is None else task_uid(whole, task)
+
+
+def first_instant(job: JobState) -> tuple[str, Micros] | None:
+    """The number and the first instant in the uid of a job, or of its array; None where nobody of ours made the uid."""
+    found = re.fullmatch(r"(\d{10,})-(\d+)(_\d+)?", job.uid.removeprefix(f"{job.cluster}-"))
+    return None if found is None else (str(int(found[1])), int(found[2]))
 
 
 def _ended_waiting(job: SlurmJob) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fairlead_bus.facts.announcer import Statements
-from fairlead_bus.facts.event_diff import RunEnd
+from fairlead_bus.facts.event_diff import RunEnd, is_one_job, is_told
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.frontend.shipped import SLURM
 from fairlead_contracts.messages.state import (
@@ -28,7 +28,6 @@ from fairlead_slurm.submitting import SubmissionMark
 from fairlead_slurm_bridge.statements.ended_jobs import EndedJobs
 from fairlead_slurm_bridge.statements.first_seen import (
     FirstSeen,
-    FirstSeenChanges,
     WaitingTurn,
     instants_by_nice,
 )
@@ -39,6 +38,8 @@ from fairlead_slurm_bridge.statements.jobs import (
     ArrayRemainder,
     TranslationFacts,
     WindowedJobs,
+    ended_somehow,
+    first_instant,
     positioned,
     rest_of,
     state_of,
@@ -91,9 +92,9 @@ class StatedView:
     """The class that a job of a QOS asks for."""
     array_window: int
     """Number of an array's waiting tasks that have a position."""
-    first_seen: FirstSeen
     made_of: Callable[[str, SubmissionMark, str], bool] = lambda _scope, _mark, _job: True
     """Whether the job of an id may be what its mark says, in its account. By default its comment is believed."""
+    _first_seen: FirstSeen = field(default_factory=FirstSeen, init=False)
     _stated: dict[str, State] = field(default_factory=dict, init=False)
     _jobs: dict[str, tuple[SlurmJob, JobState]] = field(default_factory=dict, init=False)
     """Jobs by id, as read and as translated before any trade of submit times; with tasks in the window of an
@@ -133,18 +134,18 @@ class StatedView:
         self._whole_nodes = WholeNodes(context.nodes)
         return self._settle(self._around(context), of_jobs=False)
 
-    def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, FirstSeenChanges]:
-        """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
+    def read(self, jobs: Sequence[SlurmJob]) -> Statements:
+        """Take in all jobs that there are; returns changed statements."""
         context = self._known()
         apart = [one for job in jobs for one in self._backlogs.by_pool(self._whole_nodes.taken_by(job))]
-        remembered = self.first_seen.take(apart)
+        self._first_seen.take(apart)
         self._translate(positioned(apart, self.array_window), context)
         self._untold = UNLABELLED
         told = list(self._told())
         around = self._settle(self._around(context), of_jobs=False) if self._meets_nice(told) else {}
         states = self._limited(self._in_turn(told))
         self.phases = Counter(state.phase for state in states)
-        return around | self._settle(states, of_jobs=True), remembered
+        return around | self._settle(states, of_jobs=True)
 
     def _told(self) -> Iterator[tuple[SlurmJob, JobState]]:
         """The jobs that are stated by themselves, and the remainders of arrays, each as one."""
@@ -230,7 +231,45 @@ class StatedView:
         else:
             self._written[job] = uid, level
 
+    def adopt(self, stood: Mapping[str, State]) -> Statements:
+        """Take in what stands on NATS as this bridge takes the lead; returns changed statements.
+
+        Jobs that this view has not, or knows by another first instant, are as NATS has them until the next reading. Ends that
+        were owed here and are not there have been told.
+        """
+        own = {subject: state.uid for subject, state in self._stated.items() if isinstance(state, JobState)}
+        adopted = {
+            subject: msgspec.structs.replace(state, epoch=NO_EPOCH, rev=UNSTAMPED)
+            for subject, state in stood.items()
+            if isinstance(state, JobState) and own.get(subject) != state.uid
+        }
+        since = dict(filter(None, map(first_instant, adopted.values())))
+        self._first_seen.adopt(since)
+        self._jobs = {id_: one for id_, one in self._jobs.items() if str(one[0].array) not in since}
+        self._rests = {array: one for array, one in self._rests.items() if str(array) not in since}
+        told = self.owed().keys() - stood.keys()
+        self._stated = {
+            subject: one for subject, one in self._stated.items() if subject not in told
+        } | adopted
+        return adopted | dict.fromkeys(told)
+
+    def settle(self, ends: Mapping[str, RunEnd]) -> Statements:
+        """State those owed jobs no more whose ends are here by uid; returns changed statements."""
+        settled = {subject: job.uid for subject, job in self.owed().items() if job.uid in ends}
+        self.ended.keep({uid: ends[uid] for uid in settled.values()})
+        for subject in settled:
+            del self._stated[subject]
+        return dict.fromkeys(settled)
+
     # --- what is asked
+
+    def owed(self) -> dict[str, JobState]:
+        """The jobs whose ends are still to be told, by subject: slurmctld forgot them before they were read."""
+        return {
+            subject: state
+            for subject, state in self._stated.items()
+            if is_one_job(state) and state.phase is Phase.ENDED and not is_told(state)
+        }
 
     @property
     def context(self) -> SlurmContext | None:
@@ -259,11 +298,13 @@ class StatedView:
     def unseen(self, ended: Iterable[SlurmJob]) -> list[JobState]:
         """The statements of those of these jobs, which have ended as accounting has them, that slurmctld has no more."""
         facts = self._facts(self._known())
-        return [
-            state_of(job, self.first_seen.since_of_ended(job), facts)
+        owed = {job.uid for job in self.owed().values()}
+        states = (
+            state_of(job, self._first_seen.since_of_ended(job), facts)
             for job in ended
             if job.id not in self._jobs
-        ]
+        )
+        return [one for one in states if one.uid not in owed and self.ended.end_of(one) is None]
 
     def jobs_of(self, scope: str, submission: str) -> list[str]:
         """The ids of the jobs that were made of this submission, as far as they and the bridge's notes tell."""
@@ -302,7 +343,7 @@ class StatedView:
         before = self._jobs.get(job.id)
         if before is not None and before[0] == job:
             return before
-        since = self.first_seen.since(job)
+        since = self._first_seen.since(job)
         uid = uid_of(facts.cluster, job.array, job.task, since)
         of, level = self._written.get(job.id, (uid, self._untold))
         written = level if of == uid else UNLABELLED
@@ -316,7 +357,7 @@ class StatedView:
         before = self._rests.get(rest.first.array)
         if before is not None and before[0] == rest:
             return before
-        return rest, rest_of(rest, self.first_seen.since(rest.first), facts)
+        return rest, rest_of(rest, self._first_seen.since(rest.first), facts)
 
     def _is_of_rest(self, job: SlurmJob) -> bool:
         """Whether the job is stated by its array, not by itself."""
@@ -380,6 +421,8 @@ class StatedView:
             for subject, state in self._stated.items()
             if isinstance(state, JobState) is of_jobs
         }
+        if of_jobs:
+            now |= self._lost(before, now)
         changed: Statements = {
             subject: state for subject, state in now.items() if before.get(subject) != state
         }
@@ -398,6 +441,21 @@ class StatedView:
             else:
                 self._stated[subject] = state
         return changed
+
+    def _lost(self, before: Mapping[str, State], now: Mapping[str, State]) -> dict[str, State]:
+        """The jobs that are gone without anybody knowing how they ended: stated as such until accounting tells."""
+        if not self._known().settings.has_accounting:
+            return {}
+        gone = {subject: before[subject] for subject in before.keys() - now.keys()}
+        there = {one.uid for one in now.values() if isinstance(one, JobState)} if gone else set()
+        return {
+            subject: ended_somehow(job)
+            for subject, job in gone.items()
+            if is_one_job(job)
+            and not is_told(job)
+            and job.uid not in there
+            and self.ended.end_of(job) is None
+        }
 
 
 def _limited(state: JobState, why_unranked: str | None, missing: str | None) -> JobState:
