@@ -2,6 +2,7 @@ import errno
 import inspect
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.flags import UpFlags
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 from fairlead_cli.options import KubeCluster, Reach
+from fairlead_cli.signals import ending_on_signals, happens
 from fairlead_testkit.processes.command import fairlead
 from fairlead_testkit.processes.fresh_interpreter import printed_by
 
@@ -287,6 +289,29 @@ def test_the_version_is_told_without_the_command_line() -> None:
     )
     assert version("fairlead-cli") in loaded
     assert not {"cyclopts", "asyncio", "msgspec", "rich"} & loaded
+
+
+def test_a_command_that_a_script_runs_in_the_background_hears_ctrl_c() -> None:
+    deaf = (
+        "import contextlib, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv[1:] = ['--version']\n"
+        "import fairlead_cli.__main__ as entry\n"
+        "with contextlib.suppress(SystemExit): entry.main()\n"
+        "signal.raise_signal(signal.SIGINT)"
+    )
+    ended = subprocess.run([sys.executable, "-c", deaf], capture_output=True, text=True, check=False)
+    assert "KeyboardInterrupt" in ended.stderr
+
+
+async def test_a_closed_terminal_ends_no_command_under_nohup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ending_on_signals() as end:
+            signal.raise_signal(signal.SIGHUP)
+            assert not await happens(end, within=0.05)
+            signal.raise_signal(signal.SIGTERM)
+            assert await happens(end, within=5)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_wrong_words_end_with_code_2_and_no_stack_trace() -> None:

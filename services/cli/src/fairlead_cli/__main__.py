@@ -5,6 +5,7 @@ import errno
 import gc
 import io
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -25,6 +26,8 @@ def main() -> None:
         # The caller closed it (`>&-`): what is asked for has nowhere to go.
         fail("standard output is closed")
         sys.exit(FAILED)
+    # A script's shell starts what it has in the background deaf to Ctrl-C: `kill -INT` would be lost.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     _print_in_utf_8()
     try:
         refuse_other_bytes(sys.argv[1:], os.environ)

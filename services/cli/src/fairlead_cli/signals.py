@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def ending_on_signals() -> Iterator[asyncio.Event]:
-    """An event that Ctrl-C, SIGTERM and a closed terminal set."""
+    """An event that Ctrl-C, SIGTERM and a closed terminal set; under `nohup` a closed terminal does not."""
     end = asyncio.Event()
     loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [number for number in asked if signal.getsignal(number) is not signal.SIG_IGN]
     for number in numbers:
         loop.add_signal_handler(number, end.set)
     try:
