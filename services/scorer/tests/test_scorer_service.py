@@ -17,7 +17,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_contracts.topology import POLICY
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.by_hand.bus_harness import BusHarness
+from fairlead_testkit.by_hand.bus_harness import BusHarness, serving
 from fairlead_testkit.inputs.builders import a_document, a_job, a_mark, a_pool, a_queue
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -64,6 +64,19 @@ async def test_without_a_policy_it_waits_and_says_so_then_scores_and_ends_cleanl
         assert found["fairlead_scorer_claims_total"] == 16
         assert await scorer.stop() == 0
     await eventually(lambda: harness.owners() == {}, what="the lease is given back")
+
+
+async def test_without_jetstream_it_says_that_this_is_why_it_knows_nothing(tmp_path: Path) -> None:
+    config = "accounts { free { users: [{ user: a, password: a }] } }\nno_auth_user: a"
+    with NatsServer(tmp_path, config=config) as server:
+        settings = ScorerSettings(nats_url=server.url, health_port=-1, route=False)
+        async with serving(main, settings, "s1") as scorer:
+            await eventually(
+                lambda: (
+                    sum("JetStream not enabled" in why for why in scorer.readiness.reasons().values()) == 2
+                ),
+                what="state and policy say so",
+            )
 
 
 async def _only_policy_is_missing(scorer: ServiceProcess) -> bool:

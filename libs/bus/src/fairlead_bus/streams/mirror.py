@@ -125,6 +125,8 @@ class Mirror[T]:
         by them, begin again."""
         self.rebuilds = 0
         """Replays begun after the first."""
+        self.setback = ""
+        """Reason for which the last replay broke, behind a colon; empty once one came to its end, and before the first broke."""
 
     @property
     def values(self) -> Mapping[str, T]:
@@ -232,12 +234,14 @@ class Mirror[T]:
         self._replayed = True
         self.seq = seq
         self.complete = True
+        self.setback = ""
         self._done.set()
         self._wake.set()
 
     def _begin_again(self, reason: Exception) -> None:
         self.rebuilds += 1
         self.complete = False
+        self.setback = f": {reason}"
         self._done.clear()
         self._wake.set()
         self._bus.observer.count("mirror.rebuilds")

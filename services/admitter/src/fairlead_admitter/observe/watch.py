@@ -135,7 +135,7 @@ class Watch:
             if not complete
         ]
         if missing:
-            return f"the replay of {', '.join(missing)} is not complete"
+            return f"the replay of {', '.join(missing)} is not complete{self._state.setback}"
         if not self._reconciled():
             return f"cluster {self.facts.cluster!r} has not stated its state on this server yet"
         return None

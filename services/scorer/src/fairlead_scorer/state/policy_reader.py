@@ -52,11 +52,11 @@ class PolicyReader:
 
     def why_not_ready(self) -> str | None:
         """The reason for which nothing can be scored yet; None where it can."""
-        return (
-            None
-            if self.current is not None
-            else "no valid policy is stored; `fairlead policy apply FILE` puts one in force"
-        )
+        if self.current is not None:
+            return None
+        if not self._mirror.complete:
+            return f"it still reads the policy from NATS{self._mirror.setback}"
+        return "no valid policy is stored; `fairlead policy apply FILE` puts one in force"
 
     async def run(self) -> None:
         """Follows the document until cancelled."""

@@ -161,7 +161,7 @@ class StateView:
         if not self._bus.connected:
             return "it is not connected to NATS"
         if not self._state.complete:
-            return "it still reads the state from NATS"
+            return f"it still reads the state from NATS{self._state.setback}"
         return "it is taking in a large change" if self._taking_in else None
 
     def why_no_policy(self) -> str | None:
