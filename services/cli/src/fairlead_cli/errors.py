@@ -17,6 +17,12 @@ _PARTS = frozenset(
 as one."""
 _EXTRAS = {"doctor": "kube", "watchdog": "kube", "slurm": "slurm"}
 """Extras by command; all others that need more need what runs Fairlead on this machine (`local`)."""
+_MEMBERS = {
+    "kube": "libs/kube",
+    "slurm": "libs/slurm",
+    "local": "libs/{kube,runtime,sim,slurm} services/{admitter,scorer,slurm-bridge,watcher}",
+}
+"""Folders of a clone that an extra is made of: by their names alone pip would ask an index, which has none of them."""
 
 
 class CommandError(Exception):
@@ -129,5 +135,6 @@ def missing_part(command: str, error: ModuleNotFoundError) -> PartMissingError |
     extra = _EXTRAS.get(command, "local")
     return PartMissingError(
         f"`fairlead {command}` needs a part of Fairlead that is not installed, the extra {extra!r}: "
-        "in a clone of Fairlead `make setup` brings it"
+        f"in a clone of Fairlead `pip install {_MEMBERS[extra]} 'services/cli[{extra}]'` brings it; "
+        "`make setup` makes a .venv with all of Fairlead"
     )
