@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_contracts.base.quantities import MAX_QUANTITY, MAX_SUM
 from fairlead_contracts.messages.state import JobShape, JobState, Phase, QueueState, State, subject_of
 from fairlead_contracts.policyfile.document import Grant, Match, Pool, Tenant
 from fairlead_contracts.snapshot.read import decode_snapshot
@@ -81,6 +82,15 @@ def test_a_snapshot_of_stated_facts_gives_the_order_that_a_scorer_gives() -> Non
     assert found == {"gpu": live_order("gpu", both), "c1/cpu": live_order("c1/cpu", {"cpu": 8000})}
     assert len(found["gpu"]) == 3
     assert found["c1/cpu"] == ["stranger/three"]
+
+
+@pytest.mark.parametrize("queues", [1, 2, 9])
+def test_a_snapshot_of_queues_without_a_limit_can_be_read(queues: int) -> None:
+    pools = [a_pool(cluster=f"c{at}", capacity={"pods": MAX_QUANTITY}) for at in range(queues)]
+    joined = a_document(pools=[Pool(name="gpu", members=[f"{pool.cluster}/{pool.name}" for pool in pools])])
+    snapshot = snapshot_of({subject_of(pool): pool for pool in pools}, joined, NOW)
+    assert snapshot.pools[0].capacity == {"pods": min(queues * MAX_QUANTITY, MAX_SUM)}
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
 
 
 def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:

@@ -24,6 +24,9 @@ type QuantitySeconds = dict[str, float]
 MAX_QUANTITY = 2**60
 """The largest quantity of one job or node, in base units: an exbibyte of memory, 10^15 cards."""
 
+MAX_SUM = 2**62
+"""The largest quantity of several together, in base units: what a pool has, where queues say "no limit", or a tenant used."""
+
 _BYTES = ("memory", "ephemeral-storage")
 _SUFFIXES = {
     "": Decimal(1),
@@ -66,18 +69,18 @@ def is_extended(resource: str) -> bool:
     return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
 
 
-def parse_quantity(resource: str, value: object, *, field: str = "quantity") -> int:
+def parse_quantity(resource: str, value: object, *, field: str = "quantity", most: int = MAX_QUANTITY) -> int:
     """The quantity in base units of the resource.
 
     Raises:
-        FieldError: not a number in Kubernetes notation, negative, not finite, or above MAX_QUANTITY.
+        FieldError: not a number in Kubernetes notation, negative, not finite, or above `most`.
     """
     # Most are whole numbers with or without a suffix: a tenth of the arithmetic below, which comes to the same.
     amount = _whole_amount(_whole_scales(resource), value)
     if 0 <= amount <= MAX_QUANTITY:
         return amount
     exact = _EXACT.multiply(exact_quantity(value, field=field), base_units(resource))
-    if exact < 0 or exact > MAX_QUANTITY:
+    if exact < 0 or exact > most:
         raise FieldError(field, value, _out_of_range(exact))
     return int(exact.to_integral_value(rounding=ROUND_CEILING))
 

@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import MAX_SUM
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree, inner_nodes
 from fairlead_contracts.policyfile.validate import check_weight
@@ -52,7 +53,7 @@ class TenantChecks:
             self.misnamed.add(tenant.pool)
         if tenant.unlisted:
             self._check_unlisted(at, tenant)
-        past = self.values.amounts(("tenants", at, "past_use"), tenant.past_use)
+        past = self.values.amounts(("tenants", at, "past_use"), tenant.past_use, MAX_SUM)
         if any(past.values()) and self.policy is not None and self.policy.half_life_hours is None:
             reason = "past use counts only by a half-life: set half_life_hours in the policy"
             self.values.fail(("tenants", at, "past_use"), tenant.past_use, reason)

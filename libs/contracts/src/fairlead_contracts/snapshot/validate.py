@@ -6,6 +6,7 @@ import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import MAX_SUM
 from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.frontend.cards import CARD_RESOURCES
 from fairlead_contracts.frontend.shipped import SHIPPED, shipped_capabilities
@@ -125,10 +126,14 @@ class SnapshotChecks[Job]:
         pools = []
         for at, pool in enumerate(written):
             self._values.check_name(("pools", at, "name"), pool.name)
-            capacity = self._values.amounts(("pools", at, "capacity"), pool.capacity)
+            capacity = self._values.amounts(("pools", at, "capacity"), pool.capacity, MAX_SUM)
             for name in sorted(set(pool.saturated or ()) - pool.capacity.keys()):
                 self._values.fail(("pools", at, "saturated"), name, "is not among what the pool has")
-            quota = None if pool.quota is None else self._values.amounts(("pools", at, "quota"), pool.quota)
+            quota = (
+                None
+                if pool.quota is None
+                else self._values.amounts(("pools", at, "quota"), pool.quota, MAX_SUM)
+            )
             pools.append(in_base_units(SnapshotPool, pool, capacity=capacity, quota=quota))
             self._resources.setdefault(pool.name, set()).update(pool.capacity)
         self._values.refuse_twice("pools", [pool.name for pool in written])

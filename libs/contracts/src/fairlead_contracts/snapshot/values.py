@@ -109,8 +109,10 @@ class SnapshotValues:
 
         return amounts, fail
 
-    def amounts(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
-        """Quantities in base units; those that cannot be read are left out, with a problem."""
+    def amounts(
+        self, place: EntryPlace, found: Mapping[str, object], most: int = MAX_QUANTITY
+    ) -> dict[str, int]:
+        """Quantities in base units; those that cannot be read, or are above `most`, are left out, with a problem."""
         known = self._amounts
         try:
             amounts = {
@@ -121,7 +123,7 @@ class SnapshotValues:
             }
         except FieldError:
             amounts = {}
-        return amounts if len(amounts) == len(found) else self._amounts_one_by_one(place, found)
+        return amounts if len(amounts) == len(found) else self._amounts_one_by_one(place, found, most)
 
     def column_of_amounts(self, resource: str, column: Sequence[object]) -> list[int]:
         """Quantities of one resource in base units, side by side.
@@ -131,14 +133,16 @@ class SnapshotValues:
         """
         return self._amounts[resource].of(column)
 
-    def _amounts_one_by_one(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
+    def _amounts_one_by_one(
+        self, place: EntryPlace, found: Mapping[str, object], most: int
+    ) -> dict[str, int]:
         key, at, name = place
         amounts = dict[str, int]()
         for resource, value in found.items():
             if not is_name(resource):
                 self.check_name(place, resource)
             try:
-                amounts[resource] = parse_quantity(resource, value, field="")
+                amounts[resource] = parse_quantity(resource, value, field="", most=most)
             except FieldError as error:
                 self.fail((key, at, f"{name}.{resource}"), value, error.reason)
         return amounts

@@ -12,11 +12,12 @@ from math import lcm
 from typing import Literal
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import MAX_SUM
 
 NOTHING = Fraction(0)
 FULL = Fraction(1)
 
-LARGEST = 2**62
+LARGEST = MAX_SUM
 """Largest use that counts, in base units, four times what one job may ask for. A use beyond it is flagged as
 an infinite share: it sorts last instead of overflowing 64 bits, in memory or on the wire."""
 

@@ -23,7 +23,7 @@ from fairlead_contracts.snapshot.types import (
     SnapshotRunning,
     SnapshotTenant,
 )
-from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
+from fairlead_policy.rules.pool_rules import LARGEST, PoolRules, counted_amount
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import PoolShape
 from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
@@ -56,7 +56,10 @@ def snapshot_of(
     facts = StatedFacts(rulebook)
     facts.learn(dict(sorted(states.items())))
     shapes = {name: shape for name, shape in facts.shapes.items() if pool in (None, name)}
-    capacity = {name: dict(shape.capacity) for name, shape in shapes.items()}
+    capacity = {
+        name: {resource: counted_amount(amount) for resource, amount in shape.capacity.items()}
+        for name, shape in shapes.items()
+    }
     jobs = _counted(facts, shapes)
     clusters = {cluster for name in shapes for cluster, _ in rulebook.members_of(name)}
     used = {name: found for name, found in (past or {}).items() if name in shapes}
