@@ -204,6 +204,8 @@ async def test_nobody_takes_what_is_new_of_a_stream_before_it_was_put_back(bus: 
         mirror.seq = 5
         await mirror._check_stream()
         assert (mirror.history, mirror.pending) == (1, {at("b"): None})
+        await mirror._check_stream()  # as where the replay broke off
+        assert mirror.history == 1
 
 
 async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(
@@ -261,6 +263,7 @@ async def test_what_cannot_be_read_never_takes_the_place_of_the_last_good_value(
         await bus.connection._client.force_reconnect()
         await eventually(lambda: mirror.rebuilds > 0 and mirror.complete, on=wake)
         assert mirror.values[at("a")].stamp == (1, 1)  # a replay that shows nothing else sweeps nothing
+        assert mirror.history == 0
         assert mirror.take().changed == {}
         kind = "mirror.version" if what == "a newer version" else "mirror.malformed"
         [told] = tally.said(kind)  # once, however often it is written and replayed

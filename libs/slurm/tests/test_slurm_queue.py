@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_contracts.base.instants import SECOND
 from fairlead_slurm import cluster, quantities
 from fairlead_slurm.errors import UnreadableError
 from fairlead_slurm.queue import _FIELDS, QueueFormat, QueueReader, Reading
@@ -216,6 +217,11 @@ def test_settings_give_the_sum_of_the_weights() -> None:
     )
     assert (found.cluster, found.version, found.own_priority) == ("lab", "22.05.8", 3310)
     assert found.weights == {"Age": 1000, "FairShare": 2000, "TRES/cpu": 10, "TRES/gres/gpu": 300}
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("MinJobAge = 900 sec\n", 900), ("", 300)])
+def test_how_long_ended_jobs_are_kept_is_read_in_seconds(text: str, seconds: int) -> None:
+    assert cluster.settings(f"ClusterName = lab\n{text}").ended_kept == seconds * SECOND
 
 
 def test_gpus_that_accounting_does_not_track_are_the_nodes_all_the_same() -> None:

@@ -303,17 +303,21 @@ def test_a_fight_is_noticed_without_revisions_too() -> None:
 def test_who_writes_levels_by_our_name_again_and_again_is_another_fairlead(
     theirs: dict[str, object], *, told: bool
 ) -> None:
-    expectations = Expectations(lambda: 1000.0)
+    expectations, now = Expectations(lambda: 1000.0), 1000.0
     for number in range(FIGHT_ROUNDS):
-        assert not expectations.has_rival(1000.0), "a leader before may have one on its way"
+        assert not expectations.has_rival(now), "a leader before may have one on its way"
+        now += 1.0
         job = a_job(f"job-{number}", level=0)
         expectations.send(job.uid, 9)
-        expectations.land(job, 9, WriteConfirmation(mark="m", rev=2), 1000.0)
+        expectations.land(job, 9, WriteConfirmation(mark="m", rev=2), now)
         ours = msgspec.structs.replace(job, rev=2, level=9, levelled_by=LEVEL_WRITER)
-        expectations.see(ours, job, 1000.0)
-        expectations.see(msgspec.structs.replace(ours, rev=3, **theirs), ours, 1000.0)
-    assert expectations.has_rival(1000.0) is told
-    assert not expectations.has_rival(1000.0 + FIGHT_SECONDS + 1)
+        expectations.see(ours, job, now)
+        expectations.see(msgspec.structs.replace(ours, rev=3, **theirs), ours, now)
+    first = now - FIGHT_ROUNDS + 1
+    assert expectations.has_rival(first + FIGHT_SECONDS) is told
+    assert not expectations.has_rival(first + FIGHT_SECONDS + 0.5), "the first is too old to be one of many"
+    expectations.begin_anew()
+    assert not expectations.has_rival(now), "the leader since may have ended it"
 
 
 def test_levels_of_others_are_noted_and_our_own_are_not() -> None:
@@ -336,6 +340,9 @@ def test_levels_of_others_are_noted_and_our_own_are_not() -> None:
     expectations.see(lifted, job, now)
     theirs = msgspec.structs.replace(ours, rev=3, level=700)
     expectations.see(theirs, ours, now)
+    assert expectations.foreign.found == {job.uid: lifted, ours.uid: theirs}
+    theirs, before = msgspec.structs.replace(theirs, rev=4, level=800), theirs
+    expectations.see(theirs, before, now)
     assert expectations.foreign.found == {job.uid: lifted, ours.uid: theirs}
     expectations.forget(job.uid)
     assert expectations.foreign.found == {ours.uid: theirs}

@@ -127,6 +127,16 @@ async def test_a_right_may_be_missing_for_one_job_alone(
     assert type(caught.value) is error
 
 
+async def test_a_conflict_is_another_workload_s_or_too_many_writes_at_once(
+    server: WorkloadsServer, client: KubeClient
+) -> None:
+    server.workloads, server.denied = {"a": a_workload("a")}, (409, KIND)
+    calls = KueueCalls(client)
+    with pytest.raises(FrontendDownError):  # it is tried again
+        await calls.patch("team-a", "a", "uid-a", annotations={})
+    assert await calls.patch("team-a", "a", "uid-of-the-one-before", annotations={}) is None
+
+
 async def test_another_version_is_found_after_the_one_in_use_is_served_no_more(
     server: WorkloadsServer, client: KubeClient
 ) -> None:

@@ -191,6 +191,7 @@ async def test_a_copy_of_multikueue_keeps_the_priority_of_its_original(
     with pytest.raises(FrontendRefusedError):
         await levels(client, "priority").set_level(job, 7)
     assert fixture.marks("a") == (None, None, 0)
+    assert await levels(client, "priority").set_level(job, 0), "what a release before gave it is taken back"
     assert await levels(client).set_level(job, 7)
     assert fixture.marks("a") == ("7", None, 0)
 

@@ -331,6 +331,7 @@ def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
         kept = a_staleness(metrics, clock)
         for clock.now in (0.0, 9.0, 11.0, 12.0):
             kept.lack("p", Unsettled(doubt=Doubt.OWNER_GONE, shard=3))
+        kept.lack("just now", Unsettled(doubt=Doubt.OWNER_GONE))
         assert kept.stale() == "p: owner-gone (shard 3) for 12 s"
         assert kept.by_pool() == {"p": "owner-gone (shard 3) for 12 s"}
         assert [shown(metrics, name, "p") for name in ("unsettled", "stale")] == [1, 1]
@@ -341,6 +342,7 @@ def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
     assert said == [
         ("pool unsettled", "owner-gone", None),
         ("pool stale", "owner-gone", 11),
+        ("pool unsettled", "owner-gone", None),
         ("pool settled", None, None),
     ]
     assert logs[-1]["after_seconds"] == 12

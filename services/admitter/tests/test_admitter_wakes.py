@@ -1,6 +1,7 @@
 """Writes while room is free, against a frontend that parks who did not fit and tries whoever is written to."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import msgspec
 import pytest
@@ -429,6 +430,18 @@ def test_who_cannot_be_woken_in_time_is_left_to_the_batch_until_a_write_comes_in
     parking.start("j02")
     parking.end("j02")
     assert uids(parking.turn(["j05"])) == ["j05"]
+
+
+def test_what_a_decision_changes_in_its_copy_is_not_remembered_before_it_is_kept() -> None:
+    trail, now = PoolWakes(), 1000.0
+    trail.start("q", now)
+    known, other = deepcopy(vars(trail)), trail.copy()
+    other.refused.add("tried")
+    other.used[7] = other.fast["q"] = now
+    other.start("q", now)
+    other.wake("a", now)
+    other.end(a_job(phase=Phase.RUNNING), 1, now)
+    assert vars(trail) == known
 
 
 def test_while_all_levels_come_too_late_one_is_written_after_each_longer_pause() -> None:

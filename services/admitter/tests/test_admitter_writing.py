@@ -1,10 +1,12 @@
 """Levels on a real nats-server: written once, repaired, paused, released, and only by who may."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bucket, Bus, Follower
+from fairlead_admitter.intake.leader_consumers import DurableConsumer, LeaderConsumers
+from fairlead_bus import Bucket, Bus, Delivery, Follower
 from fairlead_bus.server.provision import provision
 from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
@@ -19,8 +21,9 @@ from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.by_hand.bus_harness import sample
 from fairlead_testkit.by_hand.fake_cluster import CLUSTER, POOL, FakeCluster, FakeScorer, RunAdmitter
-from fairlead_testkit.by_hand.people import say
-from fairlead_testkit.inputs.builders import NOW
+from fairlead_testkit.by_hand.people import say, submit
+from fairlead_testkit.inputs.builders import NOW, a_body
+from fairlead_testkit.timing.in_hand import beside
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -339,6 +342,28 @@ async def test_a_leader_whose_frontend_remembers_a_later_one_takes_the_lead_anew
         cluster.obeyed = lease.seq + 1
         await scorer.decide(cluster, uids[::-1])
         await follows(cluster, uids[::-1])
+
+
+async def test_who_leads_no_more_lets_go_at_once_of_what_hangs_in_the_frontend(bus: Bus, policy: int) -> None:
+    """Its worker would wait for the frontend's answer, and the next lead of this replica for the worker."""
+    assert policy
+    led, taken, epochs = asyncio.Event(), asyncio.Event(), [1]
+
+    async def hang(_: Delivery) -> None:
+        taken.set()
+        await asyncio.Event().wait()
+
+    durable = topology.submit_durable(CLUSTER)
+    consumer = DurableConsumer(bus, stream=topology.SUBMIT, durable=durable, handle=hang, parallel=4)
+    consumers = LeaderConsumers(
+        [consumer], begin=taken.clear, lead=lambda: epochs[-1], led=led, wake=asyncio.Event()
+    )
+    await submit(bus, a_body(id="x"))
+    async with beside(consumers.run()):
+        await taken.wait()
+        epochs.append(2)
+        led.set()
+        await eventually(lambda: not taken.is_set(), 5, what="the next lead begins")
 
 
 async def test_what_failed_while_leading_is_no_trouble_of_a_standby(

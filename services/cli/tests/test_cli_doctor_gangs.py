@@ -78,6 +78,28 @@ def test_a_gang_larger_than_its_topology_is_not_said_to_be_admitted() -> None:
         assert f"Kueue {told}" in never.why
 
 
+def test_a_gang_for_which_one_flavor_has_no_topology_is_admitted_there() -> None:
+    flavors = [{"name": name, "resources": [{"name": GPU, "nominalQuota": 8}]} for name in ("racks", "plain")]
+    groups = [{"coveredResources": [GPU], "flavors": flavors}]
+    queue = things.cluster_queue("gpus", {}, flavor="racks", resourceGroups=groups)
+    survey = Survey(
+        cluster="lab",
+        policy=PolicyDocument(),
+        nodes=[msgspec.convert(node, Node) for node in gpu_nodes("a", 1, "zone-a").nodes()],
+        cluster_queues=[msgspec.convert(queue, ClusterQueue)],
+        local_queues=[msgspec.convert(things.local_queue("main", "team-a", "gpus"), LocalQueue)],
+        workloads=[msgspec.convert(things.workload("tune", "team-a", "main", {GPU: 9}), Workload)],
+        flavors=[
+            msgspec.convert({"metadata": {"name": name}, "spec": spec}, ResourceFlavor)
+            for name, spec in (("racks", {"topologyName": "racks"}), ("plain", {}))
+        ],
+    )
+    [never] = [
+        said for check in checks_in(gangs) for said in check.run(survey) if said.name == "gang-fits-nowhere"
+    ]
+    assert "Kueue admits it all the same" in never.why
+
+
 def test_what_hami_refuses_never_starts() -> None:
     said = found({GPU: 1, "nvidia.com/gpumem-percentage": 150})["gang-fits-nowhere"]
     assert "HAMi does not take 150" in said

@@ -368,6 +368,18 @@ async def test_a_long_time_is_asked_about_hour_by_hour(
     assert told == [{"2"}, {"3"}]
 
 
+async def test_of_a_longer_time_only_the_last_week_is_asked_about(
+    accounting: Accounting, store: SubmissionStore
+) -> None:
+    store.keep_told_until(NOON)
+    bridge = OneBridge(accounting, store, NOON + 9 * DAY)
+    bridge.read()
+    bridge.heard_at = bridge.now
+    async with bridge.running():
+        await eventually(lambda: accounting.asked, 10)
+    assert accounting.asked[0] == (NOON + 2 * DAY, NOON + 2 * DAY + HOUR)
+
+
 async def test_nothing_is_asked_while_slurmctld_still_has_all_that_ended(
     accounting: Accounting, store: SubmissionStore
 ) -> None:

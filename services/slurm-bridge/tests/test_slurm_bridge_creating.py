@@ -115,6 +115,16 @@ async def test_without_its_store_a_job_is_found_by_its_comment(
     assert (found.outcome, found.job, other.outcome) == (CreateOutcome.EXISTS, "1", CreateOutcome.CONFLICT)
 
 
+async def test_a_colleague_s_job_with_the_submission_s_name_and_another_body_is_not_it(
+    store: SubmissionStore,
+) -> None:
+    """Of one account anybody may write the comment."""
+    slurm = Slurm()
+    slurm.jobs.append(a_slurm_job("1", account="vision", comment=f"fairlead=train-1 digest={'e' * 16}"))
+    [made] = await a_creator(slurm, store, ManualClock(100.0)).create([a_wish()])
+    assert (made.outcome, made.job) == (CreateOutcome.CREATED, "2")
+
+
 async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionStore) -> None:
     slurm, clock = Slurm(), ManualClock(100.0)
     slurm.away = True

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_slurm_bridge.errors import SubmissionStoreError
-from fairlead_slurm_bridge.store import SubmissionStore
+from fairlead_slurm_bridge.store import SubmissionStore, SubmittedJob
 
 
 def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -17,6 +17,13 @@ def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path) -> None:
     again = SubmissionStore(path)
     assert again.fence() == 7
     again.close()
+
+
+def test_a_number_that_slurm_gave_again_is_of_the_last_submission(store: SubmissionStore) -> None:
+    for name, at in (("later", 9.0), ("first", 1.0)):
+        made = SubmittedJob(digest=name, job="2", queue="gpu", at=at)
+        store.note_asked("vision", name, made)
+    assert {key: mark.submission for key, mark in store.marks().items()} == {("vision", "2"): "later"}
 
 
 def test_a_file_that_is_none_of_ours_is_said(tmp_path: Path) -> None:

@@ -169,6 +169,13 @@ def test_many_tenants_and_few_cards_are_told_with_how_to_choose() -> None:
     assert "t000 is entitled to 0.1 % of it" in words(thousand, {})[1]
 
 
+def test_tenants_of_equal_parts_are_told_by_name_and_one_that_is_left_is_counted() -> None:
+    tenants = [Tenant(name=name) for name in "gfedcba"]
+    of_all, *_ = words(PolicyDocument(pools=POOLS, tenants=tenants), demand(70))
+    assert "is worth 1 gpu for a, 1 gpu for b, " in of_all
+    assert of_all.endswith(" 1 gpu for f, for 1 more down to 1 gpu")
+
+
 def test_tenants_that_are_not_listed_and_those_below_others_are_told() -> None:
     tree = [
         Tenant(name="org"),

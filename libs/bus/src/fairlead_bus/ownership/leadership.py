@@ -103,21 +103,19 @@ class Leadership:
         while True:
             self._seen.clear()
             led = self.epoch
-            pause = RENEW_SECONDS
+            pause, missed = RENEW_SECONDS, ""
             if self._held is not None and self._held == self._overtaken:
                 self.bus.observer.note("leadership.overtaken", cluster=self.cluster, epoch=self._held)
                 await self._step_down()
             try:
                 await (self._acquire() if self._held is None else self._renew())
             except SwapRefusedError:
-                self._missed = ""
                 self._lose()
             except RetryableBusError as error:
                 pause = _RETRY_SECONDS
-                self._missed = not_kept(f"the lease of {self.role} {self.replica}", error)
+                missed = not_kept(f"the lease of {self.role} {self.replica}", error)
                 self.bus.observer.note("leadership.missed", cluster=self.cluster, error=str(error))
-            else:
-                self._missed = ""
+            self._missed = missed
             if self.epoch != led:
                 self.wake.set()
             await self._pause(pause)
