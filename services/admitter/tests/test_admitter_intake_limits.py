@@ -175,6 +175,7 @@ async def test_submissions_are_refused_before_the_facts_of_their_jobs_find_no_ro
         assert "stream state of NATS is 85% full" in refused.reason
         await limit(bus, topology.STATE, used=0.5)
         await eventually(lambda: "intake" not in admitter.readiness.reasons())
+        assert admitter.readiness.details()["nats"] == "stream state of NATS is 50% full"
         await submit(bus, a_body(id="x"))
         assert isinstance((await heard(answers, "team-a", 3))[2], Accepted)
 

@@ -392,3 +392,4 @@ class Admitter:
         self._lifecycle.readiness.add("frontend", down)
         self._lifecycle.readiness.add("intake", self._intake_watch.stuck)
         self._lifecycle.readiness.tell("intake", self._creator.told)
+        self._lifecycle.readiness.tell("nats", lambda: self._intake_watch.fullest)

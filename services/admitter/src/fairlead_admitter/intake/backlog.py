@@ -39,6 +39,8 @@ class IntakeBacklog:
         self._cluster = cluster
         self._stale_after = stale_after
         self._full: str | None = None
+        self.fullest: str | None = None
+        """Store that is the fullest of those that have a limit, in words for people; None before the first look, or where none has."""
         self._progress: tuple[int, int] | None = None
         self._since = time.monotonic()
         self._stuck: str | None = None
@@ -118,7 +120,7 @@ class IntakeBacklog:
         self._dead_gauge.set(sum(_stream.decode(data).state.subjects.values()))
 
     async def _fullest(self) -> str | None:
-        """The store that is fuller than it may be, in words for people; None where none is."""
+        """Looks for the fullest store. Gives it where it is fuller than it may be, in words for people; None where none is."""
         account = _account.decode(await self._bus.jetstream.call("INFO"))
         used = [("the account", account.storage, account.limits.max_storage)]
         for name in _STREAMS:
@@ -127,9 +129,10 @@ class IntakeBacklog:
         ratios = [(amount / most, what) for what, amount, most in used if most > 0]
         ratio, what = max(ratios, default=(0.0, ""))
         self._used_gauge.set(ratio)
+        self.fullest = f"{what} of NATS is {ratio:.0%} full" if what else None
         if ratio < MOST_FULL:
             return None
-        return f"{what} of NATS is {ratio:.0%} full; an operator must make room or raise its limit"
+        return f"{self.fullest}; an operator must make room or raise its limit"
 
 
 class _Position(msgspec.Struct):
