@@ -117,6 +117,7 @@ SHAPES: dict[str, PlainDocument] = {
         "class_mode": "multiplicative",
         "class_weights": {"urgent": 8, "normal": 1, "spare": 0.5},
     },
+    "a tree, H-DRF": {"hierarchy": {"mode": "hdrf"}},
 }
 
 
@@ -125,7 +126,7 @@ def a_large_tree(policy: PlainDocument, *, of_nobody: bool) -> Snapshot:
     jobs = list(many_jobs(4000, of_nobody=of_nobody))
     for number, job in enumerate(jobs):
         job["class"] = ("urgent", "normal", "spare")[number % 17 % 3]
-        if policy and number % 23 == 0:
+        if "class_mode" in policy and number % 23 == 0:
             job["priority_override"] = 3.5
     classes = ["urgent", "normal", "spare"]
     names = ["org-a", "org-b", "unit", "nobody", *(f"team-{number}" for number in range(7))]

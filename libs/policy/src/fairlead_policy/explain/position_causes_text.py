@@ -1,6 +1,6 @@
 """Causes beside its tenant's share that hold a job back, in words: an infinite share, levels of a tree, what is used up."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fairlead_contracts.base.figures import decimals, part_of, percent
 from fairlead_contracts.base.instants import Micros
@@ -38,20 +38,25 @@ def _cause(position: Position, rules: PoolRules) -> str:
             return f"The share of its tenant {tenant} is infinite"
 
 
-def rescaled_in_words(position: Position, rules: PoolRules) -> str:
-    """H-DRF's count of a tenant with others below it, whose holding says little of its tag; follows its name."""
-    entitled = rules.entitlement_of(position.top or position.tenant)
-    rescaled = percent(position.tag * float(entitled))
+def rescaled_in_words(tenant: str, dominant: str, rules: PoolRules) -> Callable[[float], str]:
+    """H-DRF's count of a tenant with others below it, whose holding says little of its tag; follows its name.
+
+    Returns:
+        The sentence, by the tag.
+    """
+    entitled = float(rules.entitlement_of(tenant))
     of_what = "of the pool over its weight"
     if rules.relative:
-        of_what = f"times the {percent(float(entitled))} of the pool that it is entitled to"
-    of = f" of {position.dominant}" if position.dominant else ""
+        of_what = f"times the {percent(entitled)} of the pool that it is entitled to"
+    of = f" of {dominant}" if dominant else ""
     used_up = " and ".join(sorted(rules.saturated))
     left_out = f"; of the others it leaves out {used_up}, which is used up" if used_up else ""
-    return (
-        f"counts by H-DRF at {rescaled}{of} before this one. H-DRF brings the tenants below it that can still get something "
-        f"to the lowest share among them{left_out}. That is {decimals(position.tag)} {of_what}; lower goes first."
+    behind = (
+        f"{of} before this one. H-DRF brings the tenants below it that can still get something to the lowest share among "
+        f"them{left_out}. That is "
     )
+    end = f" {of_what}; lower goes first."
+    return lambda tag: f"counts by H-DRF at {percent(tag * entitled)}{behind}{decimals(tag)}{end}"
 
 
 def causes_in_words(position: Position, rules: PoolRules, now: Micros) -> Iterator[str]:
@@ -74,10 +79,11 @@ def add_causes(
 ) -> None:
     """Adds to the reasons of each of many jobs what holds it back. What `beginning` says of nobody is empty."""
     for within in positions.within:
-        columns = told, beginnings.of(within.tenants, within.tenant), within.dominant, within.tag
-        for reasons, begun, dominant, tag in zip(*columns, strict=True):
-            if begun:
-                reasons.append(f"{begun}{_at(dominant, tag, rules)}.")
+        begun = beginnings.of(within.tenants, within.tenant)
+        columns = told, begun, within.rescaled, within.dominant, within.tag
+        for reasons, begins, rescaled, dominant, tag in zip(*columns, strict=True):
+            if begins:
+                reasons.append(f"{begins} {_stands(dominant, tag, rules, rescaled=rescaled)}")
     for reasons, top, name in zip(told, positions.top, positions.behind, strict=True):
         if name:
             reasons.append(behind_in_words(positions.tenants[top], name))
@@ -90,9 +96,13 @@ def behind_in_words(top: str, name: str) -> str:
     )
 
 
-def beginning(tenant: str, parent: str, stands: str = "stands") -> str:
+def beginning(tenant: str, parent: str) -> str:
     """The beginning of the sentence on a tenant's standing among its siblings."""
-    return f"Below {parent}, {tenant} {stands} at "
+    return f"Below {parent}, {tenant}"
+
+
+def _stands(dominant: str, tag: float, rules: PoolRules, *, rescaled: bool) -> str:
+    return f"{'counts by H-DRF' if rescaled else 'stands'} at {_at(dominant, tag, rules)}."
 
 
 def _at(dominant: str, tag: float, rules: PoolRules) -> str:
@@ -105,12 +115,11 @@ def _at(dominant: str, tag: float, rules: PoolRules) -> str:
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:
     """The standing of a tenant among its siblings, in words."""
-    cause = _cause_within(one)
+    begins, cause = beginning(one.tenant, parent), _cause_within(one)
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"
-        return f"Below {parent}, {one.tenant} {cause}: it goes last among {others} there."
-    stands = "counts by H-DRF" if one.share else "stands"
-    return f"{beginning(one.tenant, parent, stands)}{_at(one.dominant, one.tag, rules)}."
+        return f"{begins} {cause}: it goes last among {others} there."
+    return f"{begins} {_stands(one.dominant, one.tag, rules, rescaled=bool(one.share))}"
 
 
 def _cause_within(one: Within) -> str:

@@ -1,6 +1,6 @@
 """The terms of a waiting job's position in words: every number is one that the position was made from."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 
 from fairlead_contracts.base.figures import MANY, amount_format, decimals, duration, part_of, percent
@@ -50,6 +50,7 @@ class Wording:
         self._tenant = OfTenants(cache(self._of_tenant))
         self._beginning = OfTenants(lambda name: beginning(name, rules.parents[name]) if name else "")
         self._resource, self._minute = cache(self._of_resource), cache(self._of_minute)
+        self._rescaled = cache(self._rescaled_of)
 
     def reasons(self, position: Position) -> list[str]:
         """The reasons of a position: class, tag, waiting, what holds the job back, and that it can never start."""
@@ -57,7 +58,11 @@ class Wording:
         if position.unbounded:
             found = [job_class, infinite_in_words(position, self._rules)]
         else:
-            found = [job_class, self._tag(position), *self._waiting([position.submitted])]
+            found = [
+                job_class,
+                *self._by_tag(PositionColumns.of([position])),
+                *self._waiting([position.submitted]),
+            ]
         if position.top or position.own_rank or position.blocked:
             found += causes_in_words(position, self._rules, self._now)
         if self._oversized:
@@ -66,11 +71,9 @@ class Wording:
 
     def of_columns(self, positions: PositionColumns) -> list[list[str]]:
         """The reasons of each of these positions: the same words, without an object a position."""
-        if len(positions.apart) == len(positions.jobs):
-            return list(map(self.reasons, positions.apart.values()))
         columns = (
             map(self._class, [job.job_class for job in positions.jobs], positions.override),
-            self._by_use(positions.tenants, positions.top, positions.dominant, positions.use, positions.tag),
+            self._by_tag(positions),
             self._waiting(positions.submitted),
         )
         found = [[job_class, use, waiting] for job_class, use, waiting in zip(*columns, strict=True)]
@@ -82,25 +85,16 @@ class Wording:
             found[row] = self.reasons(position)
         return found
 
-    def _tag(self, position: Position) -> str:
-        tenant = position.top or position.tenant
-        if not position.share:
-            [told] = self._by_use([tenant], [0], [position.dominant], [position.use], [position.tag])
-            return told
-        standing = self._standings.get(tenant)
-        held = f"Tenant {tenant}" if standing is None else f"{_holding(standing, self._rules)}, and"
-        return f"{held} {rescaled_in_words(position, self._rules)}"
-
-    def _by_use(
-        self,
-        tenants: Sequence[str],
-        numbers: Sequence[int],
-        dominant: Sequence[str],
-        uses: Sequence[int],
-        tags: Sequence[float],
-    ) -> list[str]:
-        """The sentences that say what tenants have, as far as it is known: those of these numbers in the table."""
-        words = zip(self._tenant.of(tenants, numbers), map(self._resource, dominant), uses, tags, strict=True)
+    def _by_tag(self, positions: PositionColumns) -> list[str]:
+        """The sentences that say what tenants have, as far as it is known, and what they stand at by it."""
+        tenants, numbers, exact = positions.tenants, positions.top, positions.exact
+        dominant, tags = positions.dominant, positions.tag
+        if len(exact) == len(tags):
+            rows = zip(numbers, dominant, tags, strict=True)
+            return [self._rescaled(tenants[number], name)(tag) for number, name, tag in rows]
+        words = zip(
+            self._tenant.of(tenants, numbers), map(self._resource, dominant), positions.use, tags, strict=True
+        )
         told = [
             f"{before}{written(use)}{behind}{decimals(tag)}{end}"
             for (before, end), (written, behind), use, tag in words
@@ -112,7 +106,16 @@ class Wording:
                     f"Its tenant {tenant} holds nothing{self._counting} before this job starts, so it stands at "
                     f"{decimals(tags[row])}; lower goes first."
                 )
+        for row in exact:
+            told[row] = self._rescaled(tenants[numbers[row]], dominant[row])(tags[row])
         return told
+
+    def _rescaled_of(self, tenant: str, dominant: str) -> Callable[[float], str]:
+        """The sentence on a tenant that H-DRF counts by what is below it, by its tag."""
+        standing = self._standings.get(tenant)
+        held = f"Tenant {tenant}" if standing is None else f"{_holding(standing, self._rules)}, and"
+        counts = rescaled_in_words(tenant, dominant, self._rules)
+        return lambda tag: f"{held} {counts(tag)}"
 
     def _of_tenant(self, tenant: str) -> tuple[str, str]:
         """The tenant's words in the sentence on its use and tag: the beginning and the end."""

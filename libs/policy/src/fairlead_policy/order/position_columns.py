@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position, UnboundedBy
@@ -23,6 +24,8 @@ class WithinColumns:
     dominant: Sequence[str]
     """Dominant resource of that tenant; empty where it has nothing before the job."""
     tag: Sequence[float]
+    rescaled: Sequence[bool]
+    """Whether H-DRF makes the tag of that tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class PositionColumns:
     tag: Sequence[float]
     key: Sequence[float]
     """Tags and keys are 0 where the share is infinite."""
+    exact: Mapping[int, Fraction]
+    """Tags that H-DRF makes, by row: their dominant use says nothing of them."""
     unbounded_by: Sequence[UnboundedBy | None]
     """Cause of an infinite share; None where the share is finite."""
     submitted: Sequence[Micros]
@@ -49,7 +54,8 @@ class PositionColumns:
     within: Sequence[WithinColumns]
     """Standings among siblings, from the top down."""
     apart: Mapping[int, Position]
-    """Positions of which more is to be told than columns hold, by row: infinite or scaled (H-DRF) shares."""
+    """Positions of which more is to be told than columns hold, by row: infinite shares, and jobs that ask for what is used
+    up (H-DRF)."""
 
     @classmethod
     def of(cls, positions: Sequence[Position]) -> "PositionColumns":
@@ -62,6 +68,7 @@ class PositionColumns:
             use=[position.use for position in positions],
             tag=[position.tag for position in positions],
             key=[position.key for position in positions],
+            exact={row: Fraction(position.share) for row, position in enumerate(positions) if position.share},
             # Of a position that an earlier release tells, what makes it infinite is not known.
             unbounded_by=[
                 position.unbounded_by or ("beyond" if position.unbounded else None) for position in positions

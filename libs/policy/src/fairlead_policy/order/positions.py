@@ -119,8 +119,6 @@ class Positions(Sequence[Position]):
         return PositionParts(len(self), made)
 
     def _part(self, rows: Ints, served: _Served) -> PositionColumns:
-        if self._rules.rescaled:
-            return PositionColumns.of(self._made(rows, served))
         columns = self._columns(rows, served)
         apart = np.flatnonzero(self._is_apart(rows, served))
         some = rows[apart]
@@ -148,7 +146,7 @@ class Positions(Sequence[Position]):
 
     def _is_apart(self, rows: Ints, served: _Served) -> Flags:
         """Whether more is to be told of jobs than columns hold."""
-        found: Flags = self._line.scores.rows.rank[rows] & 1 > 0
+        found: Flags = self._line.scores.rows.rank[rows] & 3 > 0
         for depth in served.depths:
             found |= ~depth.finite
         return found
@@ -176,6 +174,7 @@ class Positions(Sequence[Position]):
             use=use,
             tag=tag,
             key=key,
+            exact={row: exact for row, exact in enumerate(scores.exact or ()) if exact is not None},
             unbounded_by=because,
             submitted=scores.rows.submitted.tolist(),
             override=[None] * len(jobs) if self._rules.strict else [job.override for job in jobs],
@@ -208,6 +207,7 @@ class Positions(Sequence[Position]):
             tenant=depth.tenant.tolist(),
             dominant=_names(depth.dominant, depth.use, self._rules),
             tag=self._tags(depth.counted, depth.multiplier, jobs),
+            rescaled=depth.rescaled.tolist(),
         )
 
     def _made(self, rows: Ints, served: _Served) -> list[Position]:

@@ -1,12 +1,10 @@
 """Shares and entitlements: what a start tag is the quotient of, for people to divide by eye."""
 
-from fractions import Fraction
 from functools import cache
 
 from msgspec import UNSET, UnsetType
 
 from fairlead_policy.exact.ranking import nearest_float, ratio
-from fairlead_policy.exact.terms import top_of
 from fairlead_policy.order.position_columns import OfTenants, PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
@@ -37,11 +35,10 @@ class Quotients:
             ratio(use * (unit := units.get(name, nothing))[0], unit[1])
             for name, use in zip(positions.dominant, positions.use, strict=True)
         ]
-        for row, position in positions.apart.items():
-            if position.share:
-                shares[row] = nearest_float(
-                    Fraction(position.share) * self._rules.entitlement_of(top_of(position))
-                )
+        for row, exact in positions.exact.items():
+            entitled = self._rules.entitlement_of(positions.tenants[positions.top[row]])
+            over, under = exact.as_integer_ratio()
+            shares[row] = ratio(over * entitled.numerator, under * entitled.denominator)
         for row, because in enumerate(positions.unbounded_by):
             if because not in (None, "weight"):
                 shares[row] = None

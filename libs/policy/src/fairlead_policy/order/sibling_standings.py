@@ -31,6 +31,8 @@ class DepthStandings(NamedTuple):
     effective_row: Ints
     """Index in that sequence of the job that it counts as."""
     finite: Flags
+    rescaled: Flags
+    """Whether H-DRF makes its tag."""
 
     def take(self, rows: Ints | slice) -> "DepthStandings":
         """The standings of the jobs at these rows."""
@@ -45,8 +47,9 @@ class DepthStandings(NamedTuple):
     def of_nobody(cls, jobs: int) -> "DepthStandings":
         """Empty columns, to be filled in."""
         at, use, dominant, counted, multiplier, effective_row = np.zeros((6, jobs), np.int64)
-        finite = np.ones(jobs, np.bool_)
-        return cls(np.full(jobs, NOBODY), at, use, dominant, counted, multiplier, effective_row, finite)
+        finite, rescaled = np.ones(jobs, np.bool_), np.zeros(jobs, np.bool_)
+        nobody = np.full(jobs, NOBODY)
+        return cls(nobody, at, use, dominant, counted, multiplier, effective_row, finite, rescaled)
 
 
 class SiblingStandings:
@@ -103,6 +106,7 @@ class SiblingStandings:
             multiplier=scores.rows.multiplier,
             effective_row=sequence.effective_row_in(tenant)[at],
             finite=scores.finite,
+            rescaled=np.full(len(at), scores.exact is not None),
         )
 
     def _number(self, tenant: str) -> int:

@@ -125,23 +125,23 @@ def _behind(job: str, top: str) -> str:
 def _at(position: Position, *, relative: bool) -> str:
     if position.unbounded:
         return f"{_cause(position.unbounded_by, short_resource(position.dominant))}: last"
-    if position.share:
-        of = f" of {short_resource(position.dominant)}" if position.use else ""
-        at = f"{of_part(position.tag)}{of}" if relative else f"{position.tag:.2%}{of} over its weight"
-        return f"counts at {at} by H-DRF"
-    return share_in_words(
-        position.tag, short_resource(position.dominant) if position.use else None, relative=relative
-    )
+    resource = short_resource(position.dominant) if position.use else None
+    return share_in_words(position.tag, resource, relative=relative, rescaled=bool(position.share))
 
 
-def share_in_words(tag: float, resource: str | None, *, relative: bool = True) -> str:
-    """The clause on what a tenant that stands alone is at before a job of it; reads on from "its tenant".
+def share_in_words(tag: float, resource: str | None, *, relative: bool = True, rescaled: bool = False) -> str:
+    """The clause on what a tenant is at before a job of it; reads on from "its tenant".
 
     Args:
         tag: the job's.
         resource: the dominant one, in short; None where it has nothing.
         relative: whether tags are of parts; else they are shares over weights.
+        rescaled: whether H-DRF makes the tag.
     """
+    if rescaled:
+        of = "" if resource is None else f" of {resource}"
+        at = f"{of_part(tag)}{of}" if relative else f"{tag:.2%}{of} over its weight"
+        return f"counts at {at} by H-DRF"
     if resource is not None and not relative:
         return f"is at {tag:.2%} of {resource} over its weight"
     return "has nothing before it" if resource is None else f"is at {of_part(tag)} of {resource}"

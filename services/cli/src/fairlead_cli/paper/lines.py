@@ -102,10 +102,10 @@ def _reasons(
     told = [
         tree_reason(
             "" if top == job.tenant else top,
-            share_in_words(tag, resource, relative=rules.relative),
+            share_in_words(tag, resource, relative=rules.relative, rescaled=row in part.exact),
             behind,
         )
-        for job, top, tag, resource, behind in zip(*columns, strict=True)
+        for row, (job, top, tag, resource, behind) in enumerate(zip(*columns, strict=True))
     ]
     for row, position in part.apart.items():
         # Beyond the cap it depends on the clock which job another counts as.
