@@ -32,6 +32,8 @@ def test_partitions_that_share_nodes_and_tier_are_one_pool() -> None:
     }
     assert found["b"].capacity == {"cpu": 48_000, "memory": 3 * 2**30, GPU: 24_000}
     assert found["rush"].capacity[GPU] == 16_000
+    common = {"b+rush": {"cpu": 32_000, "memory": 2 * 2**30, GPU: 16_000}}
+    assert [found[name].common for name in ("b", "rush", "far")] == [common, common, {}]
 
 
 def test_nodes_that_take_no_jobs_are_no_capacity() -> None:

@@ -152,6 +152,17 @@ def shared_hardware(*jobs: JobState) -> StatedFacts:
     return facts
 
 
+def test_machines_of_two_pools_of_one_cluster_count_once_where_the_pools_are_joined() -> None:
+    rules = Rulebook(a_document(pools=[Pool(name="all", members=["c1/gpu", "c1/rush"])]), 1)
+    facts, common = StatedFacts(rules), {"gpu+rush": {"gpu": 6}}
+    pools = [
+        a_pool(name="gpu", capacity={"gpu": 10, "cpu": 4}, common=common),
+        a_pool(name="rush", capacity={"gpu": 8}, common=common),
+    ]
+    facts.learn({subject_of(one): one for one in pools})
+    assert facts.shapes["all"].capacity == {"cpu": 4, "gpu": 12}
+
+
 CARRIED = a_job("run", uid="run", phase=Phase.RUNNING)
 
 

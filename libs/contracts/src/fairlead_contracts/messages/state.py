@@ -105,6 +105,9 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     flavors: dict[str, Quantities] = {}
     """Capacity by flavor, where several give one resource: a job takes each of its resources from one of
     them. Else empty."""
+    common: dict[str, Quantities] = {}
+    """Parts of the capacity that are of other pools of the cluster as well, by a name that those pools give the same
+    machines: joined, the pools have them once."""
     enforcement: str = "exact"
     """Closeness with which the frontend can follow an order: `exact`, `standing`, `close`, `within-queue`, `loose`
     or `tie-break`."""

@@ -95,13 +95,17 @@ def _by_pool(
 
 
 def _joined(parts: Iterable[PoolState], cards: PoolCards | None, *, shared: bool) -> dict[str, int]:
-    """The capacity of stated pools together: of clusters that share their machines as much as one of them has."""
+    """The capacity of stated pools together: machines of several pools once, and of clusters that share theirs as much as one of them has."""
     by_cluster: dict[str, dict[str, int]] = {}
+    counted = set[tuple[str, str]]()
     for part in parts:
         amounts = part.capacity if cards is None else cards.capacity(part.cluster, part.capacity)
         total = by_cluster.setdefault(part.cluster if shared else "", {})
+        again = [twice for machines, twice in part.common.items() if (part.cluster, machines) in counted]
+        counted |= {(part.cluster, machines) for machines in part.common}
         for resource, amount in amounts.items():
-            total[resource] = total.get(resource, 0) + amount
+            more = max(0, amount - sum(twice.get(resource, 0) for twice in again))
+            total[resource] = total.get(resource, 0) + more
     joined: dict[str, int] = {}
     for total in by_cluster.values():
         joined.update({name: max(amount, joined.get(name, 0)) for name, amount in total.items()})

@@ -17,11 +17,13 @@ class PartitionPool(msgspec.Struct, frozen=True, kw_only=True):
         name: name of the default partition where it is among them, else of the first in slurm.conf.
         partitions: names of the partitions, in the order of slurm.conf.
         capacity: amounts of all nodes of theirs on which jobs may start.
+        common: amounts of those nodes that are of other pools as well, by the names of all these pools.
     """
 
     name: str
     partitions: tuple[str, ...]
-    capacity: dict[str, int]
+    capacity: dict[str, int] = {}
+    common: dict[str, dict[str, int]] = {}
 
 
 class Naming(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,26 +59,27 @@ def partition_pools(
         for name in (name for name in node.partitions if name in by_name):
             first = by_tier.setdefault(by_name[name].tier, name)
             group_of[root(name)] = root(first)
-    members: dict[str, list[str]] = {}
-    for name in by_name:
-        members.setdefault(root(name), []).append(name)
-    return sorted(
-        (_partition_pool([by_name[name] for name in names], listed, naming) for names in members.values()),
-        key=lambda pool: pool.name,
-    )
+    members: dict[str, list[SlurmPartition]] = {}
+    for name, partition in by_name.items():
+        members.setdefault(root(name), []).append(partition)
+    pools = sorted(map(_partition_pool, members.values()), key=lambda pool: pool.name)
+    pool_of = {name: pool for pool in pools for name in pool.partitions}
+    for node in listed:
+        if node.usable:
+            its = {pool_of[name].name: pool_of[name] for name in node.partitions if name in pool_of}
+            _count(its, naming.amounts(node.resources))
+    return pools
 
 
-def _partition_pool(
-    members: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], naming: Naming
-) -> PartitionPool:
-    names = {partition.name for partition in members}
-    capacity: dict[str, int] = {}
-    for node in nodes:
-        if not node.usable or names.isdisjoint(node.partitions):
-            continue
-        for resource, amount in naming.amounts(node.resources).items():
-            capacity[resource] = capacity.get(resource, 0) + amount
+def _partition_pool(members: Sequence[SlurmPartition]) -> PartitionPool:
     named = next((partition for partition in members if partition.is_default), members[0])
-    return PartitionPool(
-        name=named.name, partitions=tuple(partition.name for partition in members), capacity=capacity
-    )
+    return PartitionPool(name=named.name, partitions=tuple(partition.name for partition in members))
+
+
+def _count(pools: Mapping[str, PartitionPool], amounts: Mapping[str, int]) -> None:
+    """Counts a node into its pools; where these are several, also into what they have in common."""
+    together = "+".join(sorted(pools))
+    for pool in pools.values():
+        for into in (pool.capacity, *([pool.common.setdefault(together, {})] if len(pools) > 1 else [])):
+            for resource, amount in amounts.items():
+                into[resource] = into.get(resource, 0) + amount

@@ -390,7 +390,7 @@ class StatedView:
             for node in known.nodes
         ]
         states += [
-            PoolState(**stamp, **_followed(known), name=pool.name, capacity=pool.capacity)  # type: ignore[arg-type] # as above
+            PoolState(**stamp, **_followed(known), name=pool.name, capacity=pool.capacity, common=pool.common)  # type: ignore[arg-type] # as above
             for pool in found
         ]
         able = _capabilities(known.settings, niced=self._niced)
