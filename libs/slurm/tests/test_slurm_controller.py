@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_contracts.base.instants import MINUTE, SECOND
+from fairlead_slurm import SlurmJob
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import (
@@ -83,6 +84,15 @@ async def test_accounting_knows_how_jobs_ended(slurm_lab: SlurmLab) -> None:
     between = await controller.ended_between(min(times), max(times))
     assert [job in between for job in found] == [True, True]
     assert waits not in {job.id for job in between}
+    comment = f"--comment=fairlead=tune digest={'d' * 16}"
+    made = slurm_lab.submit("vision", "--job-name=tune", comment, seconds=0)
+    slurm_lab.submit("vision", "--job-name=tune", "--comment=a\n1|2|3", seconds=0)
+
+    async def marked() -> list[SlurmJob]:
+        return await controller.ended_of("vision", "tune", min(times))
+
+    assert [(one.id, one.comment) for one in await eventually(marked, 60)] == [(made, comment[10:])]
+    assert await controller.ended_of("speech", "tune", min(times)) == []
     before = await controller.ended_between(min(times) - MINUTE, min(times) - SECOND)
     assert not {job.array for job in before} & {int(array), int(waits)}, (
         "only what other tests of the lab left"

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from fairlead_bus import Rejected
+from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome
 from fairlead_slurm import SlurmJob
@@ -47,6 +48,7 @@ class Slurm:
         self.loses_answers = False
         self.away = False
         self.says: list[Remark] = []
+        self.accounted: list[SlurmJob] = []
 
     async def remarks(self, words: Sequence[str]) -> list[Remark]:
         assert "--account=vision" in words
@@ -66,12 +68,18 @@ class Slurm:
     async def look(self) -> Sequence[SlurmJob]:
         return self.jobs
 
+    async def ended(self, account: str, name: str, since: Micros) -> Sequence[SlurmJob]:
+        assert (account, name, since) == ("vision", "train-1", from_seconds(100.0))
+        return self.accounted
+
     def partition_of(self, name: str | None) -> str | None:
         return {None: "gpu", "gpu": "gpu"}.get(name)
 
 
 def a_creator(slurm: Slurm, store: SubmissionStore, clock: ManualClock) -> Creator:
-    return Creator(slurm.submit, store, slurm.partition_of, slurm.look, NAMING, QOS, slurm.remarks, clock)
+    return Creator(
+        slurm.submit, store, slurm.partition_of, slurm.look, slurm.ended, NAMING, QOS, slurm.remarks, clock
+    )
 
 
 async def test_the_same_submission_again_is_the_same_job(store: SubmissionStore) -> None:
@@ -138,6 +146,21 @@ async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionS
     clock.now += 30
     [made] = await creator.create([a_wish()])
     assert made.outcome is CreateOutcome.CREATED
+
+
+async def test_a_job_that_slurmctld_forgot_before_anybody_heard_of_it_is_found_in_accounting(
+    store: SubmissionStore,
+) -> None:
+    slurm, clock = Slurm(), ManualClock(100.0)
+    slurm.loses_answers = True
+    creator = a_creator(slurm, store, clock)
+    with pytest.raises(Rejected, match="lost"):
+        await creator.create([a_wish()])
+    slurm.loses_answers = False
+    slurm.accounted, slurm.jobs = slurm.jobs, []
+    clock.now += 3600
+    [found] = await creator.create([a_wish()])
+    assert (found.outcome, found.job, slurm.jobs) == (CreateOutcome.EXISTS, "1", [])
 
 
 async def test_what_was_refused_may_be_asked_for_again(store: SubmissionStore) -> None:

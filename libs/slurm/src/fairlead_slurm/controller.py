@@ -11,7 +11,7 @@ from fairlead_slurm import cluster
 from fairlead_slurm.cluster import Licence, NodeReservation, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
-from fairlead_slurm.job_ends import ENDS, FIELDS, ended_jobs
+from fairlead_slurm.job_ends import ENDS, FIELDS, ended_jobs, submitted_jobs
 from fairlead_slurm.limits import AccountLimits, account_limits
 from fairlead_slurm.queue import QueueFormat, QueueReader, Reading, SlurmJob
 from fairlead_slurm.slurm_token import SlurmToken
@@ -51,6 +51,9 @@ class Controller(Protocol):
 
     async def ended_between(self, since: Micros, until: Micros) -> list[SlurmJob]:
         """All jobs that ended between these instants, as accounting knows."""
+
+    async def ended_of(self, account: str, name: str, since: Micros) -> list[SlurmJob]:
+        """The jobs of this account and name that were made of a submission and ended after that, with their comments, as accounting knows."""
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """Give jobs their SiteFactor, in this order; returns reasons by job, of those that were refused."""
@@ -107,20 +110,31 @@ class CommandController:
         found: list[SlurmJob] = []
         # Whatever somebody wrote on NATS keeps no end of the others back: accounting has no job of such an id.
         for part in batched(filter(is_id, jobs), _ASKED_AT_ONCE, strict=False):
-            found += await self._accounted(f"--jobs={','.join(part)}")
+            found += ended_jobs(await self._accounted(f"--jobs={','.join(part)}"))
         return found
 
     async def ended_between(self, since: Micros, until: Micros) -> list[SlurmJob]:
         """See `Controller`."""
-        # The time zone of our commands is UTC.
-        begins, ends = (f"{to_datetime(at):%Y-%m-%dT%H:%M:%S}" for at in (since, until))
-        return await self._accounted(
-            "--allusers", f"--starttime={begins}", f"--endtime={ends}", f"--state={','.join(ENDS)}"
-        )
+        return ended_jobs(await self._ended(since, until))
 
-    async def _accounted(self, *which: str) -> list[SlurmJob]:
-        words = ("--noheader", "--parsable2", "--allocations", f"--format={','.join(FIELDS)}")
-        return ended_jobs(await self._commands.output("sacct", *words, *which))
+    async def ended_of(self, account: str, name: str, since: Micros) -> list[SlurmJob]:
+        """See `Controller`."""
+        which = (f"--accounts={account}", f"--name={name}")
+        return submitted_jobs(await self._ended(since, None, *which, fields=(*FIELDS, "submitline")))
+
+    async def _ended(
+        self, since: Micros, until: Micros | None, *which: str, fields: Sequence[str] = FIELDS
+    ) -> str:
+        # The time zone of our commands is UTC.
+        begins, ends = (
+            "now" if at is None else f"{to_datetime(at):%Y-%m-%dT%H:%M:%S}" for at in (since, until)
+        )
+        when = (f"--starttime={begins}", f"--endtime={ends}", f"--state={','.join(ENDS)}")
+        return await self._accounted("--allusers", *when, *which, fields=fields)
+
+    async def _accounted(self, *which: str, fields: Sequence[str] = FIELDS) -> str:
+        words = ("--noheader", "--parsable2", "--allocations", f"--format={','.join(fields)}")
+        return await self._commands.output("sacct", *words, *which)
 
     async def reservations(self) -> list[NodeReservation]:
         """Reservations of nodes, also those that have still to begin."""

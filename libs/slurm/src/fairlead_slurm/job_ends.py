@@ -1,6 +1,9 @@
 """Jobs that have ended as accounting has them, where slurmctld knows the jobs no more (it forgets them after MinJobAge)."""
 
+import re
 from collections.abc import Iterator
+
+import msgspec
 
 from fairlead_slurm.errors import UnreadableError
 from fairlead_slurm.quantities import instant, tres
@@ -13,6 +16,7 @@ FIELDS = (
 """The fields that sacct is asked for: none that a user fills in as they like, as a name may hold what looks like the next line."""
 ENDS = ("BF", "CA", "CD", "DL", "F", "NF", "OOM", "PR", "TO")
 """The states of jobs that have ended, as sacct is asked for them."""
+_COMMENT = re.compile(r" --comment=(fairlead=\S+ digest=\S+)")
 
 
 def ended_jobs(text: str) -> list[SlurmJob]:
@@ -22,6 +26,21 @@ def ended_jobs(text: str) -> list[SlurmJob]:
         UnreadableError: a line has other fields than those asked for.
     """
     return joined(_jobs(text))
+
+
+def submitted_jobs(text: str) -> list[SlurmJob]:
+    """The ended jobs that were made of submissions, with their comments, in what sacct prints of the same fields and SubmitLine.
+
+    A line that cannot be read is left out: whoever submits in the account may write the next line into his own.
+    """
+    found = []
+    for line in text.splitlines():
+        fields = line.split("|", len(FIELDS))
+        comment = _COMMENT.search(fields[-1])
+        if len(fields) > len(FIELDS) and comment is not None:
+            jobs = ended_jobs("|".join(fields[:-1]))
+            found += [msgspec.structs.replace(job, comment=comment[1]) for job in jobs]
+    return found
 
 
 def _jobs(text: str) -> Iterator[SlurmJob]:

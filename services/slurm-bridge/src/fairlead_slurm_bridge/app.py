@@ -201,11 +201,17 @@ def _creator(
     async def look() -> Sequence[SlurmJob]:
         return (await controller.jobs()).jobs
 
+    async def ended(account: str, name: str, since: Micros) -> Sequence[SlurmJob]:
+        known = view.context
+        asked = known is not None and known.settings.has_accounting
+        return await controller.ended_of(account, name, since) if asked else ()
+
     return Creator(
         _submitting(settings, settings.submit_socket).submit,
         store,
         view.partition_of,
         look,
+        ended,
         naming=Naming.of(settings.gres_gpu),
         qos_classes=settings.qos_classes,
         remarks=checks.remarks,

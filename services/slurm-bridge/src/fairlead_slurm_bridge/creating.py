@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairlead_bus import Rejected
-from fairlead_contracts.base.instants import to_seconds
+from fairlead_contracts.base.instants import Micros, from_seconds, to_seconds
 from fairlead_contracts.frontend.verbs import UNAVAILABLE, CreateJob, CreateOutcome, CreateReply
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.batch.options import Remark
-from fairlead_slurm.errors import RetryableSlurmError, SubmitRefusedError
+from fairlead_slurm.errors import RetryableSlurmError, SlurmError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob, submission_mark
 from fairlead_slurm.submitting.batch_job import sbatch_words
 from fairlead_slurm_bridge.statements.partition_pools import Naming
@@ -38,6 +38,8 @@ class Creator:
     """Finds the partition of that name, or the default one, as they were read last."""
     look: Callable[[], Awaitable[Sequence[SlurmJob]]]
     """Reads all jobs from slurmctld, now."""
+    ended: Callable[[str, str, Micros], Awaitable[Sequence[SlurmJob]]]
+    """Asks accounting for jobs of submissions that ended, by account, name, and the instant from which on."""
     naming: Naming
     qos_classes: Mapping[str, str]
     """The class that a job of a QOS asks for."""
@@ -53,7 +55,7 @@ class Creator:
         async with self._turn:
             try:
                 await self._find([job for job in jobs if self._is_in_doubt(job)])
-            except RetryableSlurmError as error:
+            except SlurmError as error:
                 raise Rejected(UNAVAILABLE, str(error)) from error
             # To the last one: what is on its way when the turn ends would be begun a second time.
             found = await asyncio.gather(*(self._create(job) for job in jobs), return_exceptions=True)
@@ -71,13 +73,22 @@ class Creator:
         wanted = {(job.scope, job.id): job for job in jobs}
         if not wanted:
             return
-        for there in await self.look():
+        for there in [*await self.look(), *await self._forgotten(jobs)]:
             origin = submission_mark(there.comment)
             job = wanted.get((there.account, origin.submission)) if origin is not None else None
             if origin is not None and job is not None and origin.is_of(job.digest):
                 at = to_seconds(job.submitted)
                 found = SubmittedJob(digest=origin.digest, job=there.id, queue=there.partitions[0], at=at)
                 self.store.note_asked(there.account, origin.submission, found)
+
+    async def _forgotten(self, jobs: Sequence[CreateJob]) -> list[SlurmJob]:
+        """The jobs of submissions that may have been made, and ended so long ago that slurmctld has forgotten them."""
+        found: list[SlurmJob] = []
+        for job in jobs:
+            known = self.store.asked(job.scope, job.id)
+            if known is not None and self.clock() - known.at >= _IN_DOUBT_SECONDS:
+                found += await self.ended(job.scope, job.id, from_seconds(known.at))
+        return found
 
     async def _create(self, job: CreateJob) -> CreateReply:
         known = self.store.asked(job.scope, job.id)
