@@ -22,6 +22,7 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.ladder import Ladder
+from fairlead_slurm_bridge.statements.jobs import before_its_time, phase_of
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext, StatedView
 from fairlead_testkit.inputs.slurm_builders import (
@@ -277,6 +278,21 @@ def test_a_pass_without_a_change_says_nothing(view: StatedView) -> None:
     older = [msgspec.structs.replace(job, priority=job.priority + 3) for job in jobs]
     assert not view.read(older)
     assert not view.take_context(context())
+
+
+def test_a_job_whose_begin_time_is_to_come_is_held_whatever_slurmctld_says_after_a_write() -> None:
+    job = a_slurm_job("1", reason="None")
+    begins = msgspec.structs.replace(job, eligible=NOON + SECOND)
+    assert [phase_of(before_its_time(begins, now)) for now in (NOON, NOON + SECOND)] == [
+        Phase.HELD,
+        Phase.WAITING,
+    ]
+    assert before_its_time(job, NOON) is job
+
+
+def test_a_job_that_is_requeued_does_not_start_while_it_still_completes(view: StatedView) -> None:
+    read(view, [a_slurm_job("1", state="RUNNING", started=NOON)])
+    assert not read(view, [a_slurm_job("1", state="COMPLETING", started=NOON + SECOND, restarts=1)])
 
 
 @pytest.mark.parametrize("accounting", [True, False])

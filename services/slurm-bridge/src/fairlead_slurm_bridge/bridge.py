@@ -33,6 +33,7 @@ from fairlead_slurm.ladder import UNLABELLED
 from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
+from fairlead_slurm_bridge.statements.jobs import before_its_time
 from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
 
@@ -103,7 +104,8 @@ class Bridge:
                 reading = await self.observer.jobs()
                 took = time.monotonic() - began
             stated = {} if context is None else self.view.take_context(context)
-            changed = self.view.read(reading.jobs)
+            now = from_seconds(time.time())
+            changed = self.view.read([before_its_time(job, now) for job in reading.jobs])
             tell(stated | changed)
             self.instruments.passed(self.view.phases, len(stated) + len(changed), reading.unreadable)
         soon = max(_SOON_SECONDS, took * _REST) if changed else self.poll_seconds

@@ -37,10 +37,12 @@ _OF_ITS_PARTITION = {
     "PartitionNodeLimit": "its partition does not take it (PartitionNodeLimit)",
 }
 """Slurm's reasons of one partition, in words. Of a job that lists several the last one that refuses it leaves its reason."""
+_NO_REASON = ("", "None")
+_BEGIN_TIME = "BeginTime"
 _NOT_ELIGIBLE = {
     "Dependency": "waits for other jobs to end (dependency)",
     "DependencyNeverSatisfied": "its dependency can never be satisfied",
-    "BeginTime": "may not begin yet (begin time)",
+    _BEGIN_TIME: "may not begin yet (begin time)",
     "JobHeldUser": "held by its user",
     "JobHeldAdmin": "held by an administrator",
     "Reservation": "waits for its reservation",
@@ -188,6 +190,14 @@ def rest_of(rest: ArrayRemainder, since: Micros, facts: TranslationFacts) -> Job
     )
 
 
+def before_its_time(job: SlurmJob, now: Micros) -> SlurmJob:
+    """The job, with that reason where its begin time is still to come: after each change of a job slurmctld gives none for a moment."""
+    early = (
+        job.state == _PENDING and job.reason in _NO_REASON and job.eligible is not None and job.eligible > now
+    )
+    return msgspec.structs.replace(job, reason=_BEGIN_TIME) if early else job
+
+
 def phase_of(job: SlurmJob) -> Phase:
     """The phase of a job, by its state."""
     if job.state in _RUNNING:
@@ -201,6 +211,11 @@ def phase_of(job: SlurmJob) -> Phase:
     )
     eligible = job.priority > 0 and not job.dependency and not refused
     return Phase.WAITING if eligible else Phase.HELD
+
+
+def is_requeued_amid(job: SlurmJob) -> bool:
+    """Whether it was requeued and its last run is not over yet: Slurm says that it starts now, and no end."""
+    return job.state == "COMPLETING" and job.ends is None
 
 
 def uid_of(cluster: str, array: int, task: int | None, since: Micros) -> str:

@@ -40,6 +40,7 @@ from fairlead_slurm_bridge.statements.jobs import (
     WindowedJobs,
     ended_somehow,
     first_instant,
+    is_requeued_amid,
     positioned,
     rest_of,
     state_of,
@@ -348,6 +349,8 @@ class StatedView:
         of, level = self._written.get(job.id, (uid, self._untold))
         written = level if of == uid else UNLABELLED
         state = state_of(job, since, facts, written)
+        if before is not None and is_requeued_amid(job):
+            state = msgspec.structs.replace(state, started=before[1].started)
         self._note_level(job.id, uid, state.level if state.phase in _BEFORE_A_START else written)
         return job, state
 
