@@ -317,7 +317,13 @@ def test_how_a_job_ended_is_known_once_slurmctld_has_forgotten_it(view: StatedVi
 
 @pytest.mark.parametrize(
     ("state", "seconds", "ran"),
-    [("CANCELLED", 0, False), ("DEADLINE", 0, False), ("CANCELLED", 1, True), ("FAILED", 0, True)],
+    [
+        ("CANCELLED", 0, False),
+        ("DEADLINE", 0, False),
+        ("NODE_FAIL", 0, False),
+        ("CANCELLED", 1, True),
+        ("FAILED", 0, True),
+    ],
 )
 def test_a_job_that_ended_while_it_waited_did_not_start(
     view: StatedView, *, state: str, seconds: int, ran: bool

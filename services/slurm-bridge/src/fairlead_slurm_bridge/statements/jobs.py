@@ -30,8 +30,8 @@ _HELD = {"REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
 OUTCOMES = {"COMPLETED": Outcome.SUCCEEDED, "CANCELLED": Outcome.CANCELLED, "REVOKED": Outcome.CANCELLED}
 """Outcomes by state; any other end is a failure: FAILED, TIMEOUT, NODE_FAIL, OUT_OF_MEMORY, PREEMPTED,
 DEADLINE, BOOT_FAIL."""
-_MAY_END_WAITING = {"CANCELLED", "DEADLINE", "REVOKED"}
-"""States in which a job may have ended that never ran."""
+_MAY_END_WAITING = {"CANCELLED", "DEADLINE", "REVOKED", "NODE_FAIL"}
+"""States in which a job may have ended that never ran: the last also where its partition was taken out of slurm.conf."""
 _OF_ITS_PARTITION = {
     "PartitionTimeLimit": "its partition does not take it (PartitionTimeLimit)",
     "PartitionNodeLimit": "its partition does not take it (PartitionNodeLimit)",
