@@ -211,7 +211,7 @@ async def test_nobody_takes_what_is_new_of_a_stream_before_it_was_put_back(bus: 
 async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(
     bus: Bus, tally: BusTally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead_bus.streams.mirror.REMEMBERED_DELETES", 2)
+    monkeypatch.setattr("fairlead_bus.streams.mirrored_values.REMEMBERED_DELETES", 2)
     wake = asyncio.Event()
     async with running(a_mirror(bus, wake)) as mirror:
         for name in "abc":

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 from nats.aio.msg import Msg
 
-from fairlead_bus.connection.bus import DELETE, OPERATION, RESTATED, STAMP, Bus
+from fairlead_bus.connection.bus import DELETE, OPERATION, RESTATED, Bus
 from fairlead_bus.connection.jetstream import API_TIMEOUT_SECONDS
 from fairlead_bus.errors import (
     JetStreamNotFoundError,
@@ -19,13 +19,12 @@ from fairlead_bus.errors import (
 )
 from fairlead_bus.observer import RateLimitedNotes
 from fairlead_bus.streams.feed import Feed
-from fairlead_bus.streams.tombstones import RevisionStamp, Tombstone, Tombstones
+from fairlead_bus.streams.mirrored_values import MirroredValues
+from fairlead_bus.streams.tombstones import RevisionStamp
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
 
 REPLAY_SECONDS = 300.0
 """A replay that takes longer starts again: a million jobs take twelve."""
-REMEMBERED_DELETES = 32_768
-"""Deletes that a mirror remembers: until an owner has put its state right, a server may bring deleted objects back."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
 _CREATE_SECONDS = (1.0, 1.0, 1.0, API_TIMEOUT_SECONDS)
 """Seconds that a replay may take to begin, one try after the other. Trap: a cluster gives it to the memory of any of
@@ -95,22 +94,15 @@ class Mirror[T]:
         self._filter = filter
         self._decode = codec.decode
         self._wake = wake
-        self._stamp = stamp
         self._belongs = belongs
         self._repeats = repeats
-        self._values: dict[str, T] = {}
-        self._fingerprints: dict[str, int] = {}
-        """The fingerprint of the last readable message under each subject that has a value: mostly the one it was read from."""
-        self._tombstones = Tombstones(REMEMBERED_DELETES)
+        self._values = MirroredValues(stamp, bus.observer)
         self._created = ""
         self._gone_at: float | None = None
         """Monotonic seconds since which there is no such stream."""
-        self._changed: dict[str, T | None] = {}
         self._unshown: set[str] | None = None
-        """The subjects that stood before a replay and that it did not show yet; None outside of one."""
+        """The subjects that stood before a replay and that it did not show yet; None once the replay came to its end."""
         self._done = asyncio.Event()
-        self._replayed = False
-        """Whether the replay that was begun last came to its end."""
         self._rewritten = False
         """Whether a replay showed something new under a sequence that was read already."""
         self._unreadable: dict[str, str] = {}
@@ -121,8 +113,7 @@ class Mirror[T]:
         self.seq = 0
         """Stream sequence that `values` has processed; stands still during a replay."""
         self.history = 0
-        """Number of times that the stream was made anew, or put back to an earlier moment: sequences, and all that was judged
-        by them, begin again."""
+        """Times that the stream was made anew, or put back to an earlier moment: its sequences begin again."""
         self.rebuilds = 0
         """Replays begun after the first."""
         self.setback = ""
@@ -131,17 +122,16 @@ class Mirror[T]:
     @property
     def values(self) -> Mapping[str, T]:
         """The last values, by subject."""
-        return self._values
+        return self._values.by_subject
 
     @property
     def pending(self) -> Mapping[str, T | None]:
         """Values changed since the last take, by subject; None for deleted."""
-        return self._changed
+        return self._values.changed
 
     def take(self) -> MirrorChanges[T]:
         """Takes the changes since the last take; several changes of a subject are one."""
-        changed, self._changed = self._changed, {}
-        return MirrorChanges(changed, self.seq, self.complete)
+        return MirrorChanges(self._values.take(), self.seq, self.complete)
 
     async def wait_complete(self) -> None:
         """Returns as soon as the mirror is complete."""
@@ -164,7 +154,7 @@ class Mirror[T]:
                     await self._replay_and_follow()
                 except RetryableBusError as error:
                     # Not by `complete`: the loss of a connection ends that before it ends the replay.
-                    pause = _FIRST_PAUSE if self._replayed else min(2 * pause, _LONGEST_PAUSE)
+                    pause = _FIRST_PAUSE if self._unshown is None else min(2 * pause, _LONGEST_PAUSE)
                     self._begin_again(error)
                 # Jittered: a fleet that comes back in step would leave hundreds of consumers behind.
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
@@ -172,9 +162,8 @@ class Mirror[T]:
             forget()
 
     async def _replay_and_follow(self) -> None:
-        self._replayed = False
+        self._unshown = self.values.keys() | self._unreadable.keys()
         await self._check_stream()
-        self._unshown = self._values.keys() | self._unreadable.keys()
         feed = Feed(
             self._bus,
             stream=self._stream,
@@ -212,10 +201,7 @@ class Mirror[T]:
         if self._created and (is_put_back or found.created != self._created):
             self.history += 1
             self.seq, self._rewritten = 0, False
-            self._fingerprints.clear()
-            self._tombstones.clear()
-            # The replay tells what stands by now, or that it stands no more.
-            self._changed = {subject: None for subject, value in self._changed.items() if value is None}
+            self._values.forget_messages()
             self._bus.observer.note("mirror.new_stream", stream=self._stream)
         self._created = found.created
 
@@ -229,9 +215,9 @@ class Mirror[T]:
     def _sweep(self, seq: int) -> None:
         """Drops what the replay did not show, without a tombstone: its owner may state it again unchanged."""
         for subject in self._unshown or ():
-            self._drop(subject)
+            self._unreadable.pop(subject, None)
+            self._values.drop(subject)
         self._unshown = None
-        self._replayed = True
         self.seq = seq
         self.complete = True
         self.setback = ""
@@ -259,14 +245,16 @@ class Mirror[T]:
         headers = message.headers
         news = True
         if headers is not None and is_deletion(headers):
-            self._delete(subject, headers, seq)
+            self._unreadable.pop(subject, None)
+            self._values.delete(subject, headers, seq)
         else:
             # Of both: the sequence alone is none, as a server that lost power gives some again.
             fingerprint = hash((seq, message.data))
-            if self._fingerprints.get(subject) == fingerprint:
+            known = self._values.fingerprint_of(subject)
+            if known == fingerprint:
                 self._note_readable(subject)
             else:
-                if seq <= self.seq and subject in self._fingerprints and subject not in self._unreadable:
+                if seq <= self.seq and known is not None and subject not in self._unreadable:
                     self._rewritten = True
                 news = self._read(message, seq, fingerprint)
         if self._unshown is None:
@@ -288,14 +276,10 @@ class Mirror[T]:
             self._refuse(subject, error)
             return True
         self._note_readable(subject)
-        if self._stamp is not None and self._is_old(subject, self._stamp(value), message.headers, seq):
-            if subject in self._fingerprints:
-                self._fingerprints[subject] = fingerprint  # the next replay shows it again
+        before = self.values.get(subject)
+        restated = message.headers is not None and RESTATED in message.headers
+        if not self._values.put(subject, value, seq=seq, fingerprint=fingerprint, restated=restated):
             return True
-        before = self._values.get(subject)
-        self._fingerprints[subject] = fingerprint
-        self._values[subject] = value
-        self._changed[subject] = value
         return self._repeats is None or before is None or not self._repeats(before, value)
 
     def _note_readable(self, subject: str) -> None:
@@ -305,62 +289,6 @@ class Mirror[T]:
         if self._unreadable:
             self._unreadable.pop(subject, None)
 
-    def _stamp_of(self, subject: str) -> RevisionStamp | None:
-        """The stamp of the value that stands; None where there is none, and of a stream that was made anew."""
-        return self._stamp(self._values[subject]) if self._stamp and subject in self._fingerprints else None
-
-    def _is_old(
-        self, subject: str, stamp: RevisionStamp, headers: Mapping[str, str] | None, seq: int
-    ) -> bool:
-        """Whether something newer is known of the object, by a stamp that its owner stands by."""
-        known = self._stamp_of(subject)
-        if known is not None and stamp < known:
-            if headers is not None and RESTATED in headers:
-                return False
-            self._bus.observer.count("mirror.stale")
-            return True
-        if not self._tombstones or subject not in self._tombstones:
-            return False
-        if headers is not None and RESTATED in headers:
-            self._tombstones.forget(subject)
-            return False
-        return self._is_zombie(subject, stamp, seq)
-
-    def _is_zombie(self, subject: str, stamp: RevisionStamp, seq: int) -> bool:
-        """A server crash brings deleted objects back under their old sequence, a late duplicate under a new one.
-
-        The stamp tells both, where it is known; one that was overwritten before it got here is not.
-        """
-        tombstone = self._tombstones.of(subject)
-        if tombstone is not None and (
-            stamp <= tombstone.stamp if tombstone.stamp is not None else seq < tombstone.seq
-        ):
-            self._bus.observer.count("mirror.zombies")
-            return True
-        self._tombstones.forget(subject)
-        return False
-
-    def _delete(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
-        before = self._tombstones.of(subject)
-        epoch, _, rev = headers.get(STAMP, "").partition(".")
-        known: list[RevisionStamp | None] = []
-        if epoch.isdecimal() and rev.isdecimal():
-            known.append((int(epoch), int(rev)))
-        if RESTATED not in headers:  # else what was known may be a stamp that its owner never gave
-            known += [self._stamp_of(subject), before.stamp if before else None]
-        self._drop(subject)
-        if self._stamp is None:
-            return
-        stamp = max((one for one in known if one is not None), default=None)
-        if forgotten := self._tombstones.bury(subject, Tombstone(stamp, seq)):
-            self._bus.observer.count("mirror.forgotten_deletes", forgotten)
-
-    def _drop(self, subject: str) -> None:
-        self._unreadable.pop(subject, None)
-        self._fingerprints.pop(subject, None)
-        if self._values.pop(subject, None) is not None:
-            self._changed[subject] = None
-
     def _refuse(self, subject: str, error: ContractError) -> None:
         """Keeps the last good value. Tells once for as long as the subject is unreadable; counts each such message."""
         if self._unshown is not None:
@@ -369,7 +297,7 @@ class Mirror[T]:
         if subject in self._unreadable:
             self._bus.observer.count(f"mirror.{kind}")
         else:
-            kept = subject in self._values
+            kept = subject in self.values
             self._notes.note(f"mirror.{kind}", subject=subject, error=str(error), last_good_kept=kept)
         self._unreadable[subject] = str(error)
 
