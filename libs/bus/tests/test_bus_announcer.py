@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bucket, Bus, BusTally, ConnectionSettings, Follower, connect
-from fairlead_bus.facts.announcer import Announcer, Outgoing, StateChange
+from fairlead_bus.facts.announcer import Announcer
 from fairlead_bus.facts.mirrors import state_mirror
 from fairlead_bus.facts.repair import FIRST_PAUSE
+from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.accounts import AccountLayout
 from fairlead_bus.server.provision import provision
@@ -116,6 +117,11 @@ class LedAnnouncer:
         return self.announcer.why_not_ready() is None
 
 
+def repaired_in(tally: BusTally) -> int:
+    """Objects on NATS that reconciliations had to put right."""
+    return sum(int(str(told["repaired"])) for told in tally.said("announcer.reconciled"))
+
+
 class Audience:
     """A reader of what is stated and told."""
 
@@ -145,7 +151,9 @@ def running(*parts: LedAnnouncer | Audience) -> AbstractAsyncContextManager[None
     return beside(*(part.run() for part in parts))
 
 
-async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bus: Bus) -> None:
+async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(
+    bus: Bus, tally: BusTally
+) -> None:
     right, wrong, unknown = (
         a_class("right", 1, rev=5),
         a_class("wrong", 9, rev=5),
@@ -160,7 +168,7 @@ async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bu
         assert audience.values() == {"right": 1, "wrong": 2, "new": 3}
         assert (mark.incarnation, mark.at) == (bus.incarnation, 7)
         await eventually(owner.agreed)  # the mark may be heard before its writer has the ack
-        assert owner.announcer.repaired == 3
+        assert repaired_in(tally) == 3
         kept = audience.mirror.values[subject_of(right)]
         assert (kept.epoch, kept.rev) == (0, 5), "what is right already is left alone"
         repaired = audience.mirror.values[subject_of(wrong)]
@@ -238,7 +246,7 @@ async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_ste
         owner.announcer.update(stated(a_class("z", 3)))
         nats_server.start()
         await eventually(owner.agreed)
-        repaired = owner.announcer.repaired
+        repaired = repaired_in(tally)
         # As a server crash does: an old value comes back under the nose of its owner.
         zombie = msgspec.structs.replace(a_class("x", 1), rev=1)
         await bus.publish(subject_of(zombie), encode_state(zombie))
@@ -249,7 +257,7 @@ async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_ste
         await eventually(lambda: audience.values() == {"x": 2, "z": 3})
         assert audience.mark() is not None
         # Whether it was found before the server went down or after it came up again.
-        assert owner.announcer.repaired + owner.announcer.put_back >= repaired + 1
+        assert repaired_in(tally) + owner.announcer.put_back >= repaired + 1
         # The audience's feeds begin again each by itself: the events may come after the state.
         await eventually(lambda: set(audience.news) == {"x:None->1", "x:1->2", "z:None->3"})
 
@@ -283,7 +291,7 @@ async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: B
         await eventually(lambda: audience.values() == {"x": 1})
         owner.announcer.update({subject_of(huge): huge, **stated(a_class("x", 2))})
         await eventually(lambda: audience.values() == {"x": 2})
-        assert owner.announcer.reconciled == 1, "the cluster does not stand still over it"
+        assert tally.counts["announcer.reconciled"] == 1, "the cluster does not stand still over it"
         [told] = tally.said("announcer.too_large")
         assert told["subject"] == subject_of(huge)
         assert tally.counts["announcer.too_large"] == 1
@@ -293,7 +301,7 @@ async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: B
         await eventually(lambda: tally.counts["announcer.too_large"] == 2)
         owner.announcer.update({subject_of(huge): msgspec.structs.replace(huge, enforcement_why="")})
         await eventually(lambda: subject_of(huge) in audience.mirror.values)
-        assert owner.announcer.reconciled == 1
+        assert tally.counts["announcer.reconciled"] == 1
 
 
 async def test_an_event_that_no_server_takes_is_left_out_and_told_and_all_else_is_said(
@@ -313,7 +321,7 @@ async def test_an_event_that_no_server_takes_is_left_out_and_told_and_all_else_i
         owner.announcer.update(stated(a_class("x", 2)), [huge])
         await eventually(lambda: audience.values() == {"x": 2})
         await eventually(lambda: audience.news == ["x:None->1", "x:1->2"])
-        assert owner.announcer.reconciled == 1
+        assert tally.counts["announcer.reconciled"] == 1
         assert [told["subject"] for told in tally.said("announcer.too_large")] == [huge.subject] * 2
 
 
@@ -362,7 +370,7 @@ async def test_what_somebody_else_wrote_is_put_back_promptly_counted_and_told(
         # What is stated later is taken, too, whatever stamp was forged.
         owner.announcer.update(stated(a_class("x", 2), a_class("y", 3)))
         await eventually(lambda: audience.values() == {"x": 2, "y": 3})
-        assert owner.announcer.reconciled == 1
+        assert tally.counts["announcer.reconciled"] == 1
         await eventually(lambda: len(audience.news) == 3)
         assert sorted(audience.news) == ["x:1->2", "x:None->1", "y:None->3"]
         assert owner.announcer.put_back == 1, "what is its own is not taken for another's"
@@ -443,7 +451,8 @@ async def test_an_owner_that_lost_its_lease_unawares_fights_nobody(
 
 
 async def test_a_purge_is_found_by_the_missing_mark(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_bus.facts.announcer.LOOK_SECONDS", 0.2)
+    for module in ("announcer", "repair"):
+        monkeypatch.setattr(f"fairlead_bus.facts.{module}.LOOK_SECONDS", 0.2)
     owner = LedAnnouncer(bus, "a")
     owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner):
@@ -468,7 +477,7 @@ async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
         await bus.jetstream.call("STREAM.PURGE.state", {"filter": AT_X})
         await eventually(lambda: bus.last(topology.STATE, AT_X))
         await eventually(lambda: owner.announcer.put_back)
-        assert owner.announcer.reconciled == 1
+        assert tally.counts["announcer.reconciled"] == 1
         assert tally.counts["announcer.purged"] > 0
         await asyncio.sleep(0.5)  # an audit that began before may find the same
         put_back = owner.announcer.put_back

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bus, BusError, ConnectionSettings, Follower, Mirror, Rejected, RemoteError, connect
-from fairlead_bus.facts.announcer import Outgoing, Statements
+from fairlead_bus.facts.announcer import Statements
 from fairlead_bus.facts.mirrors import state_mirror
+from fairlead_bus.facts.statement_publisher import Outgoing
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Message, to_packed

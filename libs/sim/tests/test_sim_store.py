@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus.facts.announcer import Outgoing
+from fairlead_bus.facts.statement_publisher import Outgoing
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.verbs import CreateJob, DeleteJob
 from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention

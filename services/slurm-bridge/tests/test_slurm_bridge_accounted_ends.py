@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_bus.facts.announcer import Outgoing, StateChange, Statements
+from fairlead_bus.facts.announcer import Statements
+from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, SECOND, Micros, to_seconds
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import JobState, Outcome, State

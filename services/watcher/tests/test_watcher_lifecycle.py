@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from fairlead_bus.facts.announcer import StateChange
 from fairlead_bus.facts.event_diff import EventDiff, LastEviction
+from fairlead_bus.facts.statement_publisher import StateChange
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import (

@@ -292,8 +292,8 @@ async def test_a_kind_that_comes_late_is_not_said_to_be_silent_since_the_start(
 
 
 @contextlib.asynccontextmanager
-async def a_bus(server: NatsServer) -> AsyncIterator[Bus]:
-    async with connect(ConnectionSettings(url=server.url), name="watcher") as bus:
+async def a_bus(server: NatsServer, tally: BusTally) -> AsyncIterator[Bus]:
+    async with connect(ConnectionSettings(url=server.url), name="watcher", observer=tally) as bus:
         await provision(bus, topology.topology(["c1"]))
         yield bus
 
@@ -304,7 +304,8 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
 ) -> None:
     server.forbids = True
     server.names = ["x"]
-    async with a_bus(nats_server) as bus:
+    tally = BusTally()
+    async with a_bus(nats_server, tally) as bus:
         wake, led, now = asyncio.Event(), asyncio.Event(), 1_800_000_000 * SECOND
         view = ClusterView("c1", ended_stay=SECOND)
         sources = WatchedKinds(
@@ -340,7 +341,7 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
             assert list(view.stated.values()) == [
                 TenantState(cluster="c1", epoch=0, rev=0, name="x", scope="a", queue="cq")
             ]
-            assert announcer.repaired == 1
+            assert [told["repaired"] for told in tally.said("announcer.reconciled")] == [1]
 
 
 def test_revisions_grow_whatever_the_clock_does() -> None:

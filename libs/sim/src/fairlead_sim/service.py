@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from fairlead_bus import Rejected
-from fairlead_bus.facts.announcer import Outgoing, Statements
+from fairlead_bus.facts.announcer import Statements
+from fairlead_bus.facts.statement_publisher import Outgoing
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from fairlead_bus.facts.announcer import Outgoing
+from fairlead_bus.facts.statement_publisher import Outgoing
 from fairlead_contracts.base.instants import Micros
 from fairlead_sim.changes import ClusterChanges, ClusterCounters, UsedName
 from fairlead_sim.errors import ClusterStoreError

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import msgspec
 import structlog
 
-from fairlead_bus.facts.announcer import Outgoing, StateChange, Statements
+from fairlead_bus.facts.announcer import Statements
 from fairlead_bus.facts.event_diff import EventDiff, RunEnd, is_one_job
+from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros, from_seconds
 from fairlead_contracts.messages.events import Event
 from fairlead_contracts.messages.state import JobState, Outcome, subject_of

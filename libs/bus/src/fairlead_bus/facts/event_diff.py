@@ -9,7 +9,7 @@ from typing import Protocol, TypeIs
 
 import msgspec
 
-from fairlead_bus.facts.announcer import Outgoing, StateChange
+from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros, to_seconds

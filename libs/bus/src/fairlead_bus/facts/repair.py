@@ -1,6 +1,6 @@
 """Repair of an owner's statements: it says again what somebody else wrote over, deleted or added under its subjects.
 
-An audit looks now and then whether all that the owner said still stands: nobody hears of a purge.
+Nobody hears of a purge: of all that is looked for by the sync mark, of single subjects by an audit now and then.
 """
 
 import asyncio
@@ -20,6 +20,8 @@ from fairlead_contracts import subjects, topology
 AUDIT_SECONDS = 600.0
 """Seconds between two audits: whoever starts anew misses a subject that was purged by hand for so long at most. At
 100,000 jobs an audit takes a second of the processor."""
+LOOK_SECONDS = 5.0
+"""Seconds between two looks whether the sync mark still stands."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds of pause after what others wrote was put back: whoever overwrites without end causes few writes of ours."""
 QUIET_SECONDS = 60.0
@@ -47,6 +49,8 @@ class Repair:
         self._pause = FIRST_PAUSE
         self._put_back_at = -QUIET_SECONDS
         """Monotonic seconds at which objects were last put back."""
+        self._mark_looked_at = 0.0
+        """Monotonic seconds at which the mark was last looked for."""
         self.put_back = 0
         """Times that an object was stated again."""
 
@@ -65,6 +69,17 @@ class Repair:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.foreign.run(), name=f"own subjects of {self.cluster}")
             group.create_task(self._audit(), name=f"audit of {self.cluster}")
+
+    async def was_purged(self) -> bool:
+        """Whether the state was purged: whatever takes all of a cluster's state away takes its mark away, too."""
+        now = asyncio.get_running_loop().time()
+        if now - self._mark_looked_at < LOOK_SECONDS:
+            return False
+        self._mark_looked_at = now
+        if await self.bus.last(topology.STATE, subjects.mark(self.cluster)) is not None:
+            return False
+        self._notes.note("announcer.purged", cluster=self.cluster)
+        return True
 
     async def _audit(self) -> None:
         while True:
