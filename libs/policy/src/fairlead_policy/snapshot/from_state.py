@@ -5,13 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.shipped import unless_shipped
-from fairlead_contracts.messages.state import (
-    JobState,
-    NodeState,
-    Phase,
-    QueueState,
-    State,
-)
+from fairlead_contracts.messages.state import JobState, Phase, State
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import (
     Snapshot,
@@ -55,45 +49,138 @@ def snapshot_of(
     rulebook = Rulebook(document, revision=0)
     facts = StatedFacts(rulebook)
     facts.learn(dict(sorted(states.items())))
-    shapes = {name: shape for name, shape in facts.shapes.items() if pool in (None, name)}
-    capacity = {
-        name: {resource: counted_amount(amount) for resource, amount in shape.capacity.items()}
-        for name, shape in shapes.items()
-    }
-    jobs = _counted(facts, shapes)
-    clusters = {cluster for name in shapes for cluster, _ in rulebook.members_of(name)}
-    used = {name: found for name, found in (past or {}).items() if name in shapes}
-    _add_missing_resources(capacity, jobs, used)
-    names = _names(jobs)
-    stated = facts.clusters.values()
-    nodes = [node for one in stated for node in one.nodes.values() if node.ready and node.cluster in clusters]
-    queues = [
-        (queue, name)
-        for one in stated
-        for queue in one.queues.values()
-        if (name := rulebook.pool_of(queue.cluster, queue.pool)) in shapes
-    ]
-    stating = dict.fromkeys(queue.cluster for queue, _ in queues)
-    several = len({*stating, *(node.cluster for node in nodes)}) > 1
+    stated = _StatedPools(facts, rulebook, pool)
+    used = {name: found for name, found in (past or {}).items() if name in stated.shapes}
     return Snapshot(
         now=now,
         policy=document,
-        pools=[
+        pools=stated.pools(used),
+        tenants=_tenants(stated.jobs, rulebook, used),
+        nodes=stated.nodes(),
+        queues=stated.queues(),
+        class_values=stated.class_values(document.classes),
+        running=[stated.running(one) for one in stated.jobs if one.job.phase is Phase.RUNNING],
+        jobs=[stated.waiting(one) for one in stated.jobs if one.job.phase is Phase.WAITING],
+    )
+
+
+class _StatedPools:
+    """The pools of a snapshot, with what clusters state of them. Clusters are named only where there are several."""
+
+    def __init__(self, facts: StatedFacts, rulebook: Rulebook, pool: str | None) -> None:
+        self._facts, self._rulebook = facts, rulebook
+        self.shapes = {name: shape for name, shape in facts.shapes.items() if pool in (None, name)}
+        self.jobs = _counted(facts, self.shapes)
+        self._names = _names(self.jobs)
+        clusters = {cluster for name in self.shapes for cluster, _ in rulebook.members_of(name)}
+        stated = facts.clusters.values()
+        nodes = [node for one in stated for node in one.nodes.values()]
+        self._nodes = [node for node in nodes if node.ready and node.cluster in clusters]
+        self._queues = [
+            (queue, name)
+            for one in stated
+            for queue in one.queues.values()
+            if (name := rulebook.pool_of(queue.cluster, queue.pool)) in self.shapes
+        ]
+        self._stating = dict.fromkeys(queue.cluster for queue, _ in self._queues)
+        self._several = len({*self._stating, *(node.cluster for node in self._nodes)}) > 1
+
+    def pools(self, used: PastUses) -> list[SnapshotPool]:
+        capacity = {
+            name: {resource: counted_amount(amount) for resource, amount in shape.capacity.items()}
+            for name, shape in self.shapes.items()
+        }
+        _add_missing_resources(capacity, self.jobs, used)
+        return [
             SnapshotPool(
                 name=name,
                 capacity=amounts,
-                quota=_quota(shapes[name], facts.cards.get(name)),
-                saturated=_saturated(name, rulebook.pool_rules(name, amounts), jobs, shapes[name].rooms),
+                quota=_quota(self.shapes[name], self._facts.cards.get(name)),
+                saturated=_saturated(
+                    name, self._rulebook.pool_rules(name, amounts), self.jobs, self.shapes[name].rooms
+                ),
             )
             for name, amounts in sorted(capacity.items())
-        ],
-        tenants=_tenants(jobs, rulebook, used),
-        nodes=[_node(node, several) for node in nodes],
-        queues=[_queue(queue, name, several) for queue, name in queues],
-        class_values=_class_values(facts, stating, document.classes, several),
-        running=[_running(one, names, rulebook) for one in jobs if one.job.phase is Phase.RUNNING],
-        jobs=[_waiting(one, names, rulebook, several) for one in jobs if one.job.phase is Phase.WAITING],
-    )
+        ]
+
+    def nodes(self) -> list[SnapshotNode]:
+        return [
+            SnapshotNode(
+                name=node.name,
+                allocatable=node.allocatable,
+                labels=node.labels,
+                cluster=self._told(node.cluster),
+                cards=list(map(stated_card, node.cards)),
+            )
+            for node in self._nodes
+        ]
+
+    def queues(self) -> list[SnapshotQueue]:
+        return [
+            SnapshotQueue(
+                name=queue.name,
+                pool=pool,
+                frontend=queue.frontend,
+                cluster=self._told(queue.cluster),
+                default_level=queue.default_level,
+                lowest_level=queue.lowest_level,
+                highest_level=queue.highest_level,
+                bands_by_class=queue.bands_by_class,
+                preemption=queue.preemption,
+                capabilities=unless_shipped(queue.frontend, queue.able),
+            )
+            for queue, pool in self._queues
+        ]
+
+    def class_values(self, classes: Collection[str]) -> list[SnapshotClassValue]:
+        """The clusters' values of the policy's classes; priority classes that are none of them give no band."""
+        return [
+            SnapshotClassValue(job_class=one.name, value=one.value, cluster=self._told(one.cluster))
+            for cluster in self._stating
+            for one in self._facts.cluster(cluster).classes.values()
+            if one.name in classes
+        ]
+
+    def running(self, one: ChargedJob) -> SnapshotRunning:
+        job = one.job
+        return SnapshotRunning(
+            id=self._names[job.uid],
+            tenant=one.tenant,
+            pool=one.pool,
+            job_class=self._rulebook.class_of(job, one.tenant).job_class,
+            demand=job.demand,
+            started=job.started,
+            ends=job.ends_by,
+            frontend=one.queue.frontend,
+            pods=sum(shape.pods for shape in job.shapes) or job.pods,
+            gang=stated_gang(job.shapes),
+        )
+
+    def waiting(self, one: ChargedJob) -> SnapshotJob:
+        job = one.job
+        return SnapshotJob(
+            id=self._names[job.uid],
+            uid=job.uid,
+            tenant=one.tenant,
+            pool=one.pool,
+            job_class=self._rulebook.class_of(job, one.tenant).job_class,
+            demand=job.demand,
+            submitted=job.submitted,
+            queue_time=job.queue_time,
+            cluster=self._told(job.cluster),
+            frontend=one.queue.frontend,
+            queue=job.queue,
+            level=job.level,
+            runtime_limit=job.run_limit,
+            priority_override=self._rulebook.override_of(job, one.tenant),
+            flavorless=bool(job.flavorless),
+            limited=bool(job.limited),
+            pods=sum(shape.pods for shape in job.shapes) or job.pods,
+            gang=stated_gang(job.shapes),
+        )
+
+    def _told(self, cluster: str) -> str:
+        return cluster if self._several else ""
 
 
 def _quota(shape: PoolShape, cards: PoolCards | None) -> dict[str, int] | None:
@@ -178,88 +265,3 @@ def _called(jobs: Sequence[ChargedJob]) -> Iterator[tuple[JobState, list[str]]]:
     for one in jobs:
         alone = [one.job.name] if one.tenant == one.job.scope else []
         yield one.job, [*alone, one.job.full_name]
-
-
-def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noqa: FBT001 # said by its name
-    return SnapshotQueue(
-        name=queue.name,
-        pool=pool,
-        frontend=queue.frontend,
-        cluster=queue.cluster if several else "",
-        default_level=queue.default_level,
-        lowest_level=queue.lowest_level,
-        highest_level=queue.highest_level,
-        bands_by_class=queue.bands_by_class,
-        preemption=queue.preemption,
-        capabilities=unless_shipped(queue.frontend, queue.able),
-    )
-
-
-def _class_values(
-    facts: StatedFacts,
-    clusters: Iterable[str],
-    classes: Collection[str],
-    several: bool,  # noqa: FBT001 # said by its name
-) -> list[SnapshotClassValue]:
-    """The clusters' values of the policy's classes; priority classes that are none of them give no band."""
-    return [
-        SnapshotClassValue(job_class=one.name, value=one.value, cluster=one.cluster if several else "")
-        for cluster in clusters
-        for one in facts.cluster(cluster).classes.values()
-        if one.name in classes
-    ]
-
-
-def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # said by its name
-    return SnapshotNode(
-        name=node.name,
-        allocatable=node.allocatable,
-        labels=node.labels,
-        cluster=node.cluster if several else "",
-        cards=list(map(stated_card, node.cards)),
-    )
-
-
-def _running(one: ChargedJob, names: Mapping[str, str], rulebook: Rulebook) -> SnapshotRunning:
-    job = one.job
-    return SnapshotRunning(
-        id=names[job.uid],
-        tenant=one.tenant,
-        pool=one.pool,
-        job_class=rulebook.class_of(job, one.tenant).job_class,
-        demand=job.demand,
-        started=job.started,
-        ends=job.ends_by,
-        frontend=one.queue.frontend,
-        pods=sum(shape.pods for shape in job.shapes) or job.pods,
-        gang=stated_gang(job.shapes),
-    )
-
-
-def _waiting(
-    one: ChargedJob,
-    names: Mapping[str, str],
-    rulebook: Rulebook,
-    several: bool,  # noqa: FBT001 # said by its name
-) -> SnapshotJob:
-    job = one.job
-    return SnapshotJob(
-        id=names[job.uid],
-        uid=job.uid,
-        tenant=one.tenant,
-        pool=one.pool,
-        job_class=rulebook.class_of(job, one.tenant).job_class,
-        demand=job.demand,
-        submitted=job.submitted,
-        queue_time=job.queue_time,
-        cluster=job.cluster if several else "",
-        frontend=one.queue.frontend,
-        queue=job.queue,
-        level=job.level,
-        runtime_limit=job.run_limit,
-        priority_override=rulebook.override_of(job, one.tenant),
-        flavorless=bool(job.flavorless),
-        limited=bool(job.limited),
-        pods=sum(shape.pods for shape in job.shapes) or job.pods,
-        gang=stated_gang(job.shapes),
-    )
