@@ -31,7 +31,15 @@ from fairlead_watcher.objects.quota import CohortFacts, QueueFacts, Quota, Quota
 from fairlead_watcher.objects.refused_flavors import PodSetRefusal
 from fairlead_watcher.objects.shape_verdicts import FlavorVerdict
 from fairlead_watcher.objects.workload_context import ClassKind, LocalQueueFacts
-from fairlead_watcher.objects.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
+from fairlead_watcher.objects.workload_facts import (
+    End,
+    Known,
+    Owner,
+    OwnerFacts,
+    PriorityFacts,
+    QuotaHold,
+    WorkloadFacts,
+)
 from fairlead_watcher.statements.pools import node
 
 STAY = 600 * SECOND
@@ -136,10 +144,12 @@ def workloads(draw: st.DrawFn, key: Key) -> Known:
         own=draw(WORDS),
         template=draw(WORDS),
         active=draw(st.booleans()),
-        priority=draw(st.integers(0, 2)),
-        boost=draw(st.integers(0, 2)),
-        class_kind=draw(KINDS),
-        class_name=draw(CLASSES | st.just("")),
+        priority=PriorityFacts(
+            value=draw(st.integers(0, 2)),
+            boost=draw(st.integers(0, 2)),
+            class_kind=draw(KINDS),
+            class_name=draw(CLASSES | st.just("")),
+        ),
         demand={draw(st.sampled_from(["gpu", "slices"])): draw(st.integers(0, 5))},
         counted=draw(st.booleans()),
         counted_otherwise=draw(st.booleans()),
@@ -305,8 +315,7 @@ def a_busy_cluster(jobs: int) -> KubeObjects:
             local_queue="main",
             owners=[owner],
             template=MetadataWords(labels={"app": "train"}, annotations={"team": "a"}),
-            class_kind="WorkloadPriorityClass",
-            class_name="high",
+            priority=PriorityFacts(class_kind="WorkloadPriorityClass", class_name="high"),
             demand={"gpu": 2},
             pods=2,
         )
@@ -325,7 +334,9 @@ def test_a_large_cluster_is_translated_in_a_moment_and_one_change_at_once() -> N
     assert isinstance(facts, WorkloadFacts)
     began = time.process_time()
     for level in range(1, 101):
-        view.workload(key, msgspec.structs.replace(facts, boost=level))
+        view.workload(
+            key, msgspec.structs.replace(facts, priority=msgspec.structs.replace(facts.priority, boost=level))
+        )
         assert len(view.settle(T0)) == 1
     assert (time.process_time() - began) / 100 < 0.005
 

@@ -96,6 +96,21 @@ class End(RunEnd, frozen=True, kw_only=True):
     uid: str
 
 
+class PriorityFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers that Kueue orders a Workload by, and where they come from."""
+
+    value: int = 0
+    boost: int = 0
+    levelled_by: str = ""
+    """The field manager that wrote the boost, or the priority in its place, while it is queued; see `lever_owner`."""
+    base: int = 0
+    """The Workload's priority, or what that was before we wrote one; see `found_priority`."""
+    forged_base: str = ""
+    """A note of the latter that somebody else wrote."""
+    class_kind: str = ""
+    class_name: str = ""
+
+
 class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of a Workload that we need."""
 
@@ -114,16 +129,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     active: bool = True
     aside: str = ""
     """The reason for which Kueue keeps the Workload out of its queue, in words; empty where it queues it."""
-    priority: int = 0
-    boost: int = 0
-    levelled_by: str = ""
-    """The field manager that wrote the boost, or the priority in its place, while it is queued; see `lever_owner`."""
-    base: int = 0
-    """The Workload's priority, or what that was before we wrote one; see `found_priority`."""
-    forged_base: str = ""
-    """A note of the latter that somebody else wrote."""
-    class_kind: str = ""
-    class_name: str = ""
+    priority: PriorityFacts = PriorityFacts()
     demand: dict[str, int] = {}
     """Demand of the whole Workload in base units, without the resource `pods`."""
     replaces: str = ""
@@ -175,7 +181,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
     end = _end(workload)
     if end is not None and end.at < ended_after:
         return end
-    metadata, spec, reference = workload.metadata, workload.spec, workload.spec.class_ref
+    metadata, spec = workload.metadata, workload.spec
     demand, eviction = _demand(workload), _eviction(workload)
     otherwise = counted_otherwise(workload, demand.amounts)
     run = _run_now(workload, eviction)
@@ -193,13 +199,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         template=merged(words_of(pod_set.template.metadata) for pod_set in spec.pod_sets or ()),
         active=workload.active,
         aside=_aside(workload),
-        priority=spec.priority or 0,
-        boost=int32(metadata.annotation(PRIORITY_BOOST)) or 0,
-        levelled_by="" if run or end else lever_owner(metadata),
-        base=_base(workload),
-        forged_base=_shortened(forged_priority(metadata) or ""),
-        class_kind=reference.kind if reference else "",
-        class_name=reference.name if reference else "",
+        priority=_priority(workload, waits=not (run or end)),
         demand=demand.amounts,
         replaces="" if run or end else (metadata.annotation(REPLACES) or "").rpartition("/")[2],
         pods=sum(pods_kept(workload).values()),
@@ -223,9 +223,18 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
     )
 
 
-def _base(workload: Workload) -> int:
-    found = found_priority(workload)
-    return (workload.spec.priority if found is msgspec.UNSET else found) or 0
+def _priority(workload: Workload, *, waits: bool) -> PriorityFacts:
+    metadata, spec = workload.metadata, workload.spec
+    base, reference = found_priority(workload), spec.class_ref
+    return PriorityFacts(
+        value=spec.priority or 0,
+        boost=int32(metadata.annotation(PRIORITY_BOOST)) or 0,
+        levelled_by=lever_owner(metadata) if waits else "",
+        base=(spec.priority if base is msgspec.UNSET else base) or 0,
+        forged_base=_shortened(forged_priority(metadata) or ""),
+        class_kind=reference.kind if reference else "",
+        class_name=reference.name if reference else "",
+    )
 
 
 def owner_facts(owner: PartialObject) -> OwnerFacts:

@@ -33,9 +33,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     """The fault, where the Workload's author can mend it."""
 
 
-def hold_on(
-    facts: WorkloadFacts, demand: dict[str, int], around: WorkloadContext, now: Micros
-) -> Hold | None:
+def hold_on(facts: WorkloadFacts, around: WorkloadContext, now: Micros) -> Hold | None:
     """The first reason, if there is one: the Workload's own, its queue's, or its demand's."""
     local_queue = around.local_queue(facts.namespace, facts.local_queue) if facts.local_queue else None
     queue = around.queue(local_queue.queue) if local_queue is not None else None
@@ -45,7 +43,7 @@ def hold_on(
         or _queue_hold(facts, local_queue, queue)
         or (_selector_hold(facts, queue, around) if queue is not None else None)
         or _eviction_hold(facts, now)
-        or (_demand_hold(demand, queue) if queue is not None else None)
+        or (_demand_hold(facts.demand, queue) if queue is not None else None)
     )
 
 

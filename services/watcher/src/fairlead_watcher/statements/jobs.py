@@ -14,7 +14,7 @@ from fairlead_watcher.objects.metadata import LONGEST_VALUE, MetadataWords, merg
 from fairlead_watcher.objects.refused_flavors import has_no_flavor, refused_by_all_pods
 from fairlead_watcher.objects.shape_verdicts import WorkloadShape
 from fairlead_watcher.objects.workload_context import QueueView, WorkloadContext
-from fairlead_watcher.objects.workload_facts import POD, PODS, WorkloadFacts
+from fairlead_watcher.objects.workload_facts import POD, PODS, PriorityFacts, WorkloadFacts
 from fairlead_watcher.statements.enforcement import STRICT
 from fairlead_watcher.statements.holds import Hold, hold_on
 
@@ -37,9 +37,8 @@ class JobTranslation(NamedTuple):
 def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: Micros) -> JobTranslation:
     """The job that a Workload is."""
     queue, view = _queue(facts, around)
-    facts = _beside_replaced(_as_counted(facts, view, around), queue, around)
-    demand = _demand(facts, view)
-    hold = None if facts.run or facts.end else hold_on(facts, demand, around, now)
+    facts = _with_pods(_beside_replaced(_as_counted(facts, view, around), queue, around), view)
+    hold = None if facts.run or facts.end else hold_on(facts, around, now)
     words, class_request = _words(facts, around)
     job = JobState(
         cluster=cluster,
@@ -49,13 +48,13 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         uid=facts.uid,
         scope=facts.namespace,
         queue=queue,
-        demand=demand,
+        demand=facts.demand,
         phase=_phase(facts, hold),
         submitted=facts.created,
         queue_time=facts.queue_time,
         level=_level(facts, around),
-        levelled_by=facts.levelled_by,
-        base=facts.base,
+        levelled_by=facts.priority.levelled_by,
+        base=facts.priority.base,
         pods=facts.pods,
         shapes=tuple(facts.shapes),
         equivalence="" if facts.run or facts.end else facts.equivalence,
@@ -76,11 +75,11 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         labels=words.labels,
         annotations=words.annotations,
         said=facts.said,
-        flavorless=(hold is None and _is_flavorless(facts, demand, view, around)) or msgspec.UNSET,
+        flavorless=(hold is None and _is_flavorless(facts, view, around)) or msgspec.UNSET,
         refused_by=(hold is None and _refused_by(facts, view, around)) or msgspec.UNSET,
         limited=(hold is None and _is_limited(facts, view, around)) or msgspec.UNSET,
         held_by=hold.why if hold else "",
-        faults=(*_faults(class_request, words, hold), *_priority_faults(facts, around)),
+        faults=(*_faults(class_request, words, hold), *_priority_faults(facts.priority, around)),
         carries=words.annotations.get(CARRIES),
         traceparent=words.annotations.get(TRACEPARENT),
     )
@@ -90,16 +89,16 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
 def _words(facts: WorkloadFacts, around: WorkloadContext) -> tuple[MetadataWords, ClassRequest]:
     """The labels and annotations that count for the job, and the class that they ask for."""
     owner = _owner_words(facts, around)
-    asked = class_request_in(_places(facts, owner))
-    if asked.requested_class is None and facts.class_name and facts.class_kind == WORKLOAD_PRIORITY_CLASS:
-        asked = msgspec.structs.replace(asked, requested_class=facts.class_name)
+    asked, priority = class_request_in(_places(facts, owner)), facts.priority
+    if asked.requested_class is None and priority.class_kind == WORKLOAD_PRIORITY_CLASS:
+        asked = msgspec.structs.replace(asked, requested_class=priority.class_name or None)
     return merged((facts.own, facts.template, owner)), asked
 
 
 def _level(facts: WorkloadFacts, around: WorkloadContext) -> int:
     """The level that Kueue orders by. Most Workloads have no boost, and do not depend on whether boosts are read."""
-    boost = facts.boost if facts.boost and around.reads_boosts() else 0
-    return facts.priority + boost
+    priority = facts.priority
+    return priority.value + (priority.boost if priority.boost and around.reads_boosts() else 0)
 
 
 def _queue(facts: WorkloadFacts, around: WorkloadContext) -> tuple[str, QueueView | None]:
@@ -143,11 +142,12 @@ def _alike(facts: WorkloadFacts) -> JobShape:
     )
 
 
-def _demand(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, int]:
-    """The demand. Pods count only where the queue has quota for them, as in Kueue."""
+def _with_pods(facts: WorkloadFacts, queue: QueueView | None) -> WorkloadFacts:
+    """The Workload; where its queue has quota for pods, with pods in its demand, as in Kueue."""
     if queue is None or PODS not in queue.most or not facts.pods:
-        return facts.demand
-    return facts.demand | {PODS: min(facts.pods * base_units(PODS), MAX_QUANTITY)}
+        return facts
+    pods = {PODS: min(facts.pods * base_units(PODS), MAX_QUANTITY)}
+    return msgspec.structs.replace(facts, demand=facts.demand | pods)
 
 
 def _flavors(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, str]:
@@ -157,14 +157,12 @@ def _flavors(facts: WorkloadFacts, queue: QueueView | None) -> dict[str, str]:
     return facts.run.flavors
 
 
-def _is_flavorless(
-    facts: WorkloadFacts, demand: dict[str, int], queue: QueueView | None, around: WorkloadContext
-) -> bool:
+def _is_flavorless(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> bool:
     """Whether none of its queue's flavors suits it, and the queue goes on behind it: a StrictFIFO one does not."""
     if facts.run or facts.end or queue is None or queue.strategy == STRICT:
         return False
     refused = around.refused(WorkloadShape(queue.name, facts.equivalence))
-    return has_no_flavor(refused, demand, queue.givers)
+    return has_no_flavor(refused, facts.demand, queue.givers)
 
 
 def _refused_by(facts: WorkloadFacts, queue: QueueView | None, around: WorkloadContext) -> tuple[str, ...]:
@@ -252,24 +250,24 @@ def _faults(class_request: ClassRequest, words: MetadataWords, hold: Hold | None
     return faults
 
 
-def _priority_faults(facts: WorkloadFacts, around: WorkloadContext) -> list[Fault]:
+def _priority_faults(priority: PriorityFacts, around: WorkloadContext) -> list[Fault]:
     """The faults of a priority that is not its class's, or is noted by somebody else.
 
     A class whose value is changed leaves the Workloads that wait as they are (Kueue, "Workload Priority Class"): who set
     the number is not known.
     """
     faults: list[Fault] = []
-    value = around.class_value(facts.class_kind, facts.class_name) if facts.class_name else None
-    lost = bool(facts.forged_base) and facts.base == 0
-    if value is not None and facts.base != value and not lost:
+    value = around.class_value(priority.class_kind, priority.class_name) if priority.class_name else None
+    lost = bool(priority.forged_base) and priority.base == 0
+    if value is not None and priority.base != value and not lost:
         remedy = (
-            f"{facts.class_kind} {facts.class_name} says {value}, and Fairlead orders by the class: set it to that, "
+            f"{priority.class_kind} {priority.class_name} says {value}, and Fairlead orders by the class: set it to that, "
             "or leave it, where the class was changed since"
         )
-        faults.append(Fault(field="spec.priority", value=str(facts.base), remedy=remedy))
-    if facts.forged_base:
+        faults.append(Fault(field="spec.priority", value=str(priority.base), remedy=remedy))
+    if priority.forged_base:
         remedy = "this value moves no job: only Fairlead writes this annotation. Leave it out of new jobs"
         faults.append(
-            Fault(field=f"metadata.annotations[{BASE_PRIORITY}]", value=facts.forged_base, remedy=remedy)
+            Fault(field=f"metadata.annotations[{BASE_PRIORITY}]", value=priority.forged_base, remedy=remedy)
         )
     return faults
