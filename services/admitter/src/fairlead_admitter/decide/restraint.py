@@ -11,6 +11,7 @@ from fairlead_admitter.decide.wake_state import PoolWakes
 from fairlead_admitter.decide.waking import (
     MUCH_TRIED_SECONDS,
     WakeInputs,
+    WakeStep,
     in_hand_until,
     next_step,
     planning_band,
@@ -59,9 +60,9 @@ class Restraint:
         much: bool,
         labels: int | None,
     ) -> tuple[SteeringPlan, PoolWakes]:
-        """The part of a plan that may be written now: while room is free, whoever is written to takes it.
+        """The part of a plan that may be written now, and the trail to keep once that is written.
 
-        With it what is to be remembered, should it be carried out.
+        While room is free a job may start as soon as its level is written, so only jobs whose turn it is are written.
 
         Args:
             trail: the pool's trail; left as it is.
@@ -78,14 +79,7 @@ class Restraint:
         trail.take_in(queues, now)
         trail.forget_ordered(decided, now)
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
-        room, inputs = self._room(queues), self._wake_inputs(trail)
-        if much and always:
-            inputs = msgspec.structs.replace(inputs, tried=max(inputs.tried, MUCH_TRIED_SECONDS))
-            fitting = self._fitting(queues, room, inputs, known_order())
-            step = next_step(fitting, inputs, room.take, self._line_position)
-        else:
-            fitting = self._candidates(queues, room, inputs, window, known_order)
-            step = next_step(fitting, inputs, room.take)
+        step = self._step(trail, queues, window, known_order, much=much and always)
         trail.due = step.until
         levels = WindowLevels(self._facts, self._expectations, window, class_bands, trail.used)
         if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
@@ -96,10 +90,26 @@ class Restraint:
                 return msgspec.structs.replace(plan, writes=writes), trail
         if step.wake:
             # Nothing wakes them but the batch, and nobody else may come before.
-            trail.due = inputs.batch_ends
+            trail.due = self._wake_inputs(trail).batch_ends
         if step.everything or (trail.due is not None and trail.due <= now):
             return within_budget(at_untried_levels(plan, levels), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
+
+    def _step(
+        self,
+        trail: PoolWakes,
+        queues: Sequence[QueueState],
+        window: Sequence[Ranked],
+        known_order: Callable[[], Sequence[Ranked]],
+        *,
+        much: bool,
+    ) -> WakeStep:
+        room, inputs = self._room(queues), self._wake_inputs(trail)
+        if not much:
+            return next_step(self._candidates(queues, room, inputs, window, known_order), inputs, room.take)
+        inputs = msgspec.structs.replace(inputs, tried=max(inputs.tried, MUCH_TRIED_SECONDS))
+        fitting = self._fitting(queues, room, inputs, known_order())
+        return next_step(fitting, inputs, room.take, self._line_position)
 
     def _room(self, queues: Sequence[QueueState]) -> FreeQuota:
         charged = {queue.name: self._facts.running.charged(queue.name) for queue in queues}
