@@ -110,7 +110,12 @@ class TranslationFacts(msgspec.Struct, frozen=True, kw_only=True):
     naming: Naming
     qos_classes: Mapping[str, str]
     made_of: Callable[[str, SubmissionMark, str], bool]
-    """Whether the job of this id may be what its mark says, in its account: anybody may write a comment."""
+    """Whether the job of this id may be what its mark says, in its account."""
+
+    def mark_of(self, job: SlurmJob, scope: str) -> SubmissionMark | None:
+        """The mark of the submission that the job was made for; None where another wrote it: anybody may write a comment."""
+        mark = submission_mark(job.comment)
+        return mark if mark is not None and self.made_of(scope, mark, job.id) else None
 
 
 def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int = UNLABELLED) -> JobState:
@@ -132,9 +137,7 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         phase, holder = Phase.HELD, JobHolder.USER
         held_by = f"its nice of {job.nice} puts it behind all levels: up to {room} would not"
     scope = job.account or job.user
-    origin = submission_mark(job.comment)
-    if origin is not None and not facts.made_of(scope, origin, job.id):
-        origin = None
+    mark = facts.mark_of(job, scope)
     waits = phase in (Phase.WAITING, Phase.HELD)
     return JobState(
         cluster=facts.cluster,
@@ -156,8 +159,8 @@ def state_of(job: SlurmJob, since: Micros, facts: TranslationFacts, written: int
         outcome=OUTCOMES.get(job.state, Outcome.FAILED) if phase is Phase.ENDED else None,
         run_limit=job.time_limit,
         ends_by=job.ends if phase is Phase.RUNNING and job.time_limit is not None else None,
-        submission=None if origin is None else origin.submission,
-        traceparent=None if origin is None else origin.traceparent,
+        submission=None if mark is None else mark.submission,
+        traceparent=None if mark is None else mark.traceparent,
         labels={"name": job.name, "user": job.user, "qos": job.qos},
         said="" if not waits or job.reason in ORDINARY_REASONS else job.reason,
         held_by=held_by,
