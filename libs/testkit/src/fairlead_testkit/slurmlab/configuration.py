@@ -67,7 +67,6 @@ def slurm_conf(layout: SlurmLabPaths, ports: SlurmPorts, options: SlurmOptions) 
     """slurm.conf of several slurmd on one host, without cgroups."""
     folder, user = layout.folder, getpass.getuser()
     nodes = [f"n{number}" for number in range(1, options.nodes + 1)]
-    gres = f"gpu:{GPU_TYPE}:{options.gpus}"
     lines = [
         f"ClusterName={CLUSTER}",
         *_controllers(options),
@@ -105,15 +104,18 @@ def slurm_conf(layout: SlurmLabPaths, ports: SlurmPorts, options: SlurmOptions) 
         "PriorityWeightJobSize=500",
         *(_accounting(layout, ports) if options.accounting else ()),
         *options.lines,
+        *(_node(name, port, options) for name, port in zip(nodes, ports.slurmd, strict=True)),
+        *(line.format(nodes=",".join(nodes)) for line in options.partitions),
     ]
-    for name, port in zip(nodes, ports.slurmd, strict=True):
-        lines.append(
-            f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={options.cpus} Boards=1"
-            f" SocketsPerBoard=1 CoresPerSocket={options.cpus} ThreadsPerCore=1 RealMemory=64000"
-            f" Gres={gres} State=UNKNOWN"
-        )
-    lines += [line.format(nodes=",".join(nodes)) for line in options.partitions]
     return "\n".join(lines) + "\n"
+
+
+def _node(name: str, port: int, options: SlurmOptions) -> str:
+    return (
+        f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={options.cpus} Boards=1"
+        f" SocketsPerBoard=1 CoresPerSocket={options.cpus} ThreadsPerCore=1 RealMemory=64000"
+        f" Gres=gpu:{GPU_TYPE}:{options.gpus} State=UNKNOWN"
+    )
 
 
 def _controllers(options: SlurmOptions) -> list[str]:
