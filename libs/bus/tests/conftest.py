@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fairlead_bus import Bus, BusTally, ConnectionSettings, connect
+from fairlead_bus import Bus, ConnectionSettings, connect
+from fairlead_bus.observer import BusTally
 from fairlead_bus.server.provision import provision
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer

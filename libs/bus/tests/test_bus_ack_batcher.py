@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from fairlead_bus import Bus, BusTally, Delivery, Publisher
+from fairlead_bus import Bus, Delivery, Publisher
+from fairlead_bus.observer import BusTally
 from fairlead_bus.work.ack_batcher import ACK_SECONDS, AckBatcher
 from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects

@@ -10,11 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, BusTally, ConnectionSettings, Follower, connect
+from fairlead_bus import Bucket, Bus, ConnectionSettings, Follower, connect
 from fairlead_bus.facts.announcer import Announcer
 from fairlead_bus.facts.mirrors import state_mirror
 from fairlead_bus.facts.repair import FIRST_PAUSE
 from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
+from fairlead_bus.observer import BusTally
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.accounts import AccountLayout
 from fairlead_bus.server.provision import provision

@@ -1,6 +1,7 @@
 import pytest
 
-from fairlead_bus import Bucket, Bus, BusTally, KeyExistsError, WrongRevisionError
+from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError
+from fairlead_bus.observer import BusTally
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import MalformedError
 from fairlead_testkit import eventually

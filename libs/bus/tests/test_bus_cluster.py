@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import (
-    Bus,
-    BusTally,
-    ConnectionSettings,
-    Mirror,
-    ReplayBrokenError,
-    RetryableBusError,
-    connect,
-)
+from fairlead_bus import Bus, ConnectionSettings, Mirror, RetryableBusError, connect
+from fairlead_bus.errors import ReplayBrokenError
+from fairlead_bus.observer import BusTally
 from fairlead_bus.server.provision import find_changes, provision
 from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects

@@ -8,17 +8,16 @@ import pytest
 
 from fairlead_bus import (
     Bus,
-    BusTally,
     ClosedError,
     ConnectFailedError,
     ConnectionSettings,
     DeniedError,
-    DisconnectedError,
-    InvalidMessageError,
     PayloadTooLargeError,
     PublishUncertainError,
     connect,
 )
+from fairlead_bus.errors import DisconnectedError, InvalidMessageError
+from fairlead_bus.observer import BusTally
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually
 

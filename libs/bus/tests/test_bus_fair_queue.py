@@ -6,7 +6,8 @@ from collections import Counter
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_bus import Bus, BusTally, Delivery, Publisher
+from fairlead_bus import Bus, Delivery, Publisher
+from fairlead_bus.observer import BusTally
 from fairlead_bus.streams.delivery import read_delivery
 from fairlead_bus.work.fair_queue import CALM_SECONDS, FairQueue, LineConcurrency, QueuedMessage
 from fairlead_bus.work.worker import READ_AHEAD, Worker

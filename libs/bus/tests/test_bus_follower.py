@@ -5,7 +5,8 @@ import weakref
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_bus import Bus, Delivery, Follower, ReplayBrokenError
+from fairlead_bus import Bus, Delivery, Follower
+from fairlead_bus.errors import ReplayBrokenError
 from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fairlead_bus import Asked, Bus, BusTally, Delivery, PoisonError
+from fairlead_bus import Asked, Bus, Delivery, PoisonError
+from fairlead_bus.observer import BusTally
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import submit_durable

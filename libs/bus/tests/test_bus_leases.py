@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, BusTally, Follower, KeyExistsError, PublishUncertainError
+from fairlead_bus import Bucket, Bus, Follower, KeyExistsError, PublishUncertainError
+from fairlead_bus.observer import BusTally
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.ownership.membership import Membership
 from fairlead_bus.ownership.roster import Roster

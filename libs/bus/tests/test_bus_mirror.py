@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_bus import Bus, BusTally, Mirror, Publisher
+from fairlead_bus import Bus, Mirror, Publisher
 from fairlead_bus.connection.bus import RESTATED
-from fairlead_bus.observer import NOTES_A_MINUTE, RateLimitedNotes
+from fairlead_bus.observer import NOTES_A_MINUTE, BusTally, RateLimitedNotes
 from fairlead_bus.server.provision import provision
 from fairlead_bus.streams.feed import SLICE
 from fairlead_contracts import subjects

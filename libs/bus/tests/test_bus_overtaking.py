@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from fairlead_bus import Bus, BusTally, Delivery, Publisher
+from fairlead_bus import Bus, Delivery, Publisher
+from fairlead_bus.observer import BusTally
 from fairlead_bus.work.worker import READ_AHEAD_OVERTAKING
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable

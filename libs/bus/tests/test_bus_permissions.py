@@ -12,7 +12,6 @@ from fairlead_bus import (
     Asked,
     Bucket,
     Bus,
-    BusTally,
     ConnectionSettings,
     Delivery,
     DeniedError,
@@ -22,6 +21,7 @@ from fairlead_bus import (
     Publisher,
     connect,
 )
+from fairlead_bus.observer import BusTally
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.ownership.membership import Membership
 from fairlead_bus.ownership.owned_subject import OwnedSubject

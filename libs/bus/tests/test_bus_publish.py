@@ -8,7 +8,6 @@ from nats.aio.msg import Msg
 from fairlead_bus import (
     Bus,
     BusError,
-    FatalBusError,
     JetStreamNotFoundError,
     JetStreamRefusedError,
     NoStreamError,
@@ -16,9 +15,9 @@ from fairlead_bus import (
     PublishFailedError,
     PublishUncertainError,
     RetryableBusError,
-    WrongLastSequenceError,
 )
 from fairlead_bus.connection.jetstream import read_ack
+from fairlead_bus.errors import FatalBusError, WrongLastSequenceError
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually
 

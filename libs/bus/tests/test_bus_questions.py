@@ -7,14 +7,14 @@ from fairlead_bus import (
     AnswerTimeoutError,
     Asked,
     Bus,
-    BusTally,
-    ConnectionLostError,
     ConnectionSettings,
     NobodyAnswersError,
     Rejected,
     RemoteError,
     connect,
 )
+from fairlead_bus.errors import ConnectionLostError
+from fairlead_bus.observer import BusTally
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually
 

@@ -7,7 +7,6 @@ import pytest
 
 from fairlead_bus import (
     Bus,
-    BusTally,
     ClosedError,
     ConnectionSettings,
     Delivery,
@@ -16,7 +15,7 @@ from fairlead_bus import (
     PoisonError,
     connect,
 )
-from fairlead_bus.observer import NOTES_A_MINUTE
+from fairlead_bus.observer import NOTES_A_MINUTE, BusTally
 from fairlead_bus.server.provision import provision
 from fairlead_bus.work.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, Handle, Worker, pause_of
 from fairlead_contracts import subjects

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fairlead_bus import BusTally, ClosedError, ConnectFailedError, ConnectionSettings, connect
+from fairlead_bus import ClosedError, ConnectFailedError, ConnectionSettings, connect
+from fairlead_bus.observer import BusTally
 from fairlead_bus.server.program import server_program
 from fairlead_bus.server.provision import provision
 from fairlead_cli.errors import InputError

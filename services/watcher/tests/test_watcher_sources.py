@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 from aiohttp import web
 
-from fairlead_bus import Bus, BusTally, ConnectionSettings, connect
+from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_bus.facts.announcer import Announcer, Revisions
+from fairlead_bus.observer import BusTally
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology

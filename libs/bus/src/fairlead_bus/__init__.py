@@ -10,8 +10,8 @@ Each room knows only those before it:
 - `streams`: `publisher` and `bucket` write; `feed` replays a stream once, `mirror` and `follower` for ever;
   `compare_and_swap` is sure of its outcome.
 - `ownership`: an `owned_subject` and `leadership` claim by it; `membership` and `roster` tell who is there.
-- `work`: a `worker` takes from a work queue (`fair_queue`, `overtaking`, `ack_batcher`).
-- `facts`: an `announcer` says what a cluster has, `comparison` and `repair` keep it so, `event_diff` tells what
+- `work`: a `worker` takes from a work queue (`pull_request`, `fair_queue`, `overtaking`, `ack_batcher`).
+- `facts`: an `announcer` says what a cluster has (`statement_publisher`), `comparison` and `repair` keep it so, `event_diff` tells what
   happened to its jobs; `mirrors` are how others read it; `retirement` takes away what a cluster that is gone has left.
 - `frontend_endpoints` take what a frontend is asked to do.
 - `server`: `provision` makes streams, `permissions` says who may what, `accounts` and `claims` put it into a server.
@@ -22,7 +22,7 @@ command that only asks goes without.
 
 from fairlead_bus.connection import client_import as client_import  # first: before anything imports nats
 from fairlead_bus.connection.bus import Bus, connect
-from fairlead_bus.connection.endpoints import Asked, Endpoint
+from fairlead_bus.connection.endpoints import Asked
 from fairlead_bus.connection.jetstream import Ack, Stored
 from fairlead_bus.connection.settings import ConnectionSettings
 from fairlead_bus.errors import (
@@ -30,11 +30,7 @@ from fairlead_bus.errors import (
     BusError,
     ClosedError,
     ConnectFailedError,
-    ConnectionLostError,
     DeniedError,
-    DisconnectedError,
-    FatalBusError,
-    InvalidMessageError,
     JetStreamNotFoundError,
     JetStreamRefusedError,
     KeyExistsError,
@@ -49,13 +45,10 @@ from fairlead_bus.errors import (
     PublishUncertainError,
     Rejected,
     RemoteError,
-    ReplayBrokenError,
     RetryableBusError,
     UnavailableError,
-    WrongLastSequenceError,
     WrongRevisionError,
 )
-from fairlead_bus.observer import BusTally
 from fairlead_bus.streams.bucket import Bucket, Readable, bucket_stream, writer_of
 from fairlead_bus.streams.delivery import Delivery
 from fairlead_bus.streams.follower import Follower
@@ -69,18 +62,12 @@ __all__ = [
     "Bucket",
     "Bus",
     "BusError",
-    "BusTally",
     "ClosedError",
     "ConnectFailedError",
-    "ConnectionLostError",
     "ConnectionSettings",
     "Delivery",
     "DeniedError",
-    "DisconnectedError",
-    "Endpoint",
-    "FatalBusError",
     "Follower",
-    "InvalidMessageError",
     "JetStreamNotFoundError",
     "JetStreamRefusedError",
     "KeyExistsError",
@@ -99,11 +86,9 @@ __all__ = [
     "Readable",
     "Rejected",
     "RemoteError",
-    "ReplayBrokenError",
     "RetryableBusError",
     "Stored",
     "UnavailableError",
-    "WrongLastSequenceError",
     "WrongRevisionError",
     "bucket_stream",
     "connect",

@@ -12,7 +12,8 @@ from typing import Self
 
 import msgspec
 
-from fairlead_bus import Asked, Bus, Endpoint, Rejected
+from fairlead_bus import Asked, Bus, Rejected
+from fairlead_bus.connection.endpoints import Endpoint
 from fairlead_bus.ownership.membership import Membership
 from fairlead_bus.ownership.owned_subject import OwnedSubject
 from fairlead_bus.ownership.roster import Roster
