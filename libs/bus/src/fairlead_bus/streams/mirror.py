@@ -81,11 +81,9 @@ class Mirror[T]:
         """Creates a mirror that is empty before `run`.
 
         Args:
-            filter: pattern of the mirrored subjects.
-            wake: set when there is something to take.
             stamp: tells which of two values of a subject is the newer, where writers say so.
-            belongs: whether a value may stand under a subject, with this stream sequence. Else whoever may write one
-                subject could state another's object there. By default all may: they say nothing of where they stand.
+            belongs: whether a value may stand under a subject, with this stream sequence: else whoever may write one
+                subject could state another's object there. By default all may.
             repeats: whether a subject's value and the one after it say the same: the later one is kept, and wakes nobody.
                 By default each is news.
         """
