@@ -51,12 +51,15 @@ def rescaled_in_words(tenant: str, dominant: str, rules: PoolRules) -> Callable[
     of = f" of {dominant}" if dominant else ""
     used_up = " and ".join(sorted(rules.saturated))
     left_out = f"; of the others it leaves out {used_up}, which is used up" if used_up else ""
-    behind = (
-        f"{of} before this one. H-DRF brings the tenants below it that can still get something to the lowest share among "
-        f"them{left_out}. That is "
-    )
-    end = f" {of_what}; lower goes first."
-    return lambda tag: f"counts by H-DRF at {percent(tag * entitled)}{behind}{decimals(tag)}{end}"
+
+    def told(tag: float) -> str:
+        return (
+            f"counts by H-DRF at {percent(tag * entitled)}{of} before this one. H-DRF brings the tenants below it that can "
+            f"still get something to the lowest share among them{left_out}. That is {decimals(tag)} {of_what}; lower goes "
+            "first."
+        )
+
+    return told
 
 
 def causes_in_words(position: Position, rules: PoolRules, now: Micros) -> Iterator[str]:
@@ -115,11 +118,12 @@ def _at(dominant: str, tag: float, rules: PoolRules) -> str:
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:
     """The standing of a tenant among its siblings, in words."""
-    begins, cause = beginning(one.tenant, parent), _cause_within(one)
+    cause = _cause_within(one)
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"
-        return f"{begins} {cause}: it goes last among {others} there."
-    return f"{begins} {_stands(one.dominant, one.tag, rules, rescaled=bool(one.share))}"
+        return f"Below {parent}, {one.tenant} {cause}: it goes last among {others} there."
+    stands = _stands(one.dominant, one.tag, rules, rescaled=bool(one.share))
+    return f"{beginning(one.tenant, parent)} {stands}"
 
 
 def _cause_within(one: Within) -> str:
