@@ -93,6 +93,15 @@ def test_a_snapshot_of_queues_without_a_limit_can_be_read(queues: int) -> None:
     assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
 
 
+@pytest.mark.parametrize("instant", [-(2**63), 2**62])
+def test_a_job_whose_time_no_calendar_names_spoils_no_snapshot(instant: int) -> None:
+    odd = a_job("odd", submitted=instant, queue_time=instant)
+    again = decode_snapshot(encode_snapshot(snapshot_of({**STATES, subject_of(odd): odd}, DOCUMENT, NOW)))
+    order = [position.uid for position in order_snapshot(again)[-1].positions]
+    assert order.index(odd.uid) == (1 if instant < 0 else 3)  # right behind what is urgent; last
+    assert len(again.jobs) == len(snapshot_of(STATES, DOCUMENT, NOW).jobs) + 1
+
+
 def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:
     snapshot = snapshot_of(STATES, DOCUMENT, NOW)
     assert {job.uid: (job.id, job.job_class, job.level, job.cluster) for job in snapshot.jobs} == {

@@ -36,8 +36,8 @@ def to_seconds(instant: Micros) -> float:
 
 
 def to_datetime(instant: Micros) -> datetime:
-    """The instant as an aware datetime in UTC."""
-    seconds, micros = divmod(instant, SECOND)
+    """The instant as an aware datetime in UTC; one that no calendar names is the nearest that they do."""
+    seconds, micros = divmod(min(max(instant, FIRST_NAMED), LAST_NAMED), SECOND)
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros)
 
 
