@@ -22,8 +22,8 @@ from fairlead_runtime.frontend_spans import FrontendSpans
 from fairlead_runtime.settings import ServiceSettings
 from fairlead_runtime.spans import Spans
 from fairlead_runtime.tracing import configure_tracing
-from fairlead_scorer.decide.decision import Content
-from fairlead_scorer.decide.shard_ownership import Decided, ShardName
+from fairlead_scorer.decide.decision import DecisionContent
+from fairlead_scorer.decide.shard_ownership import ShardDecision, ShardName
 from fairlead_scorer.report.pass_traces import PassTraces
 from fairlead_testkit.inputs.builders import (
     NOW,
@@ -66,7 +66,7 @@ class Pages:
     def lost(self, shard: ShardName) -> None:
         """See `ShardObserver`."""
 
-    def published(self, shard: ShardName, decided: Decided) -> None:
+    def published(self, shard: ShardName, decided: ShardDecision) -> None:
         """See `ShardObserver`."""
 
     def failed(self, shard: ShardName, error: Exception) -> None:
@@ -92,11 +92,11 @@ def lives(ratio: float) -> list[ToldJob]:
     return found
 
 
-def contents(told: list[ToldJob]) -> list[Content]:
+def contents(told: list[ToldJob]) -> list[DecisionContent]:
     """Decisions whose heads go forward by a few jobs each."""
     positions = [a_position(uid=life.job.uid, id=life.job.id) for life in told]
     return [
-        Content(
+        DecisionContent(
             basis=a_basis(),
             queue_heads=[a_queue_heads(positions=positions[number : number + HEADS], waiting=HEADS)],
             standings=[],
@@ -105,7 +105,7 @@ def contents(told: list[ToldJob]) -> list[Content]:
     ]
 
 
-def tell(spans: Spans, told: list[ToldJob], decided: list[Content]) -> None:
+def tell(spans: Spans, told: list[ToldJob], decided: list[DecisionContent]) -> None:
     """Tells what admitter, scorer and the frontend's owner say of all of them."""
     jobs = {life.job.uid: life.job for life in told}
     admitter, frontend = JobTraces(spans, "c1"), FrontendSpans(spans, lambda: NOW, "c1")
@@ -119,7 +119,7 @@ def tell(spans: Spans, told: list[ToldJob], decided: list[Content]) -> None:
         frontend.happened(life.events)
     for turn, content in enumerate(decided):
         passes.begin(SHARD, content, 1, turn)
-        passes.published(SHARD, Decided(content=content, state_seq=turn, clusters=("c1",)))
+        passes.published(SHARD, ShardDecision(content=content, state_seq=turn, clusters=("c1",)))
 
 
 async def telling() -> None:

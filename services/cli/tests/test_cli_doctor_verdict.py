@@ -17,7 +17,7 @@ from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, seen
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import acceptance, closing, judge
 from fairlead_cli.kueue.flags import DoctorFlags
-from fairlead_cli.local.dry_run import Tail, write_in_words
+from fairlead_cli.local.dry_run import LogTail, write_in_words
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.kinds.queues import ClusterQueue, Cohort
@@ -203,7 +203,7 @@ def test_several_contexts_are_several_clusters(tmp_path: Path) -> None:
 
 def test_a_dry_run_is_told_line_by_line(tmp_path: Path) -> None:
     log = tmp_path / "admitter.log"
-    tail = Tail(log)
+    tail = LogTail(log)
     assert tail.lines() == []
     line = b'{"event":"would write","scope":"a","job":"j","before":0,"to":7,"because":"position 0","level":"info"}'
     log.write_bytes(line + b'\n{"event":"start')
@@ -211,7 +211,7 @@ def test_a_dry_run_is_told_line_by_line(tmp_path: Path) -> None:
     assert write_in_words(first) == "would write a/j: level 0 -> 7 (position 0)"
     log.write_bytes(log.read_bytes() + b'ed"}\nTraceback\n')
     assert [write_in_words(one) for one in tail.lines()] == [None, None]
-    assert Tail(log).lines() == [], "what was said before is not said again"
+    assert LogTail(log).lines() == [], "what was said before is not said again"
 
 
 def test_counts_and_lists_are_in_words() -> None:

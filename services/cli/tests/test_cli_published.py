@@ -26,7 +26,7 @@ from fairlead_cli.policy.history import OperatorWord
 from fairlead_cli.printing import as_text, print_stream
 from fairlead_cli.published import published
 from fairlead_contracts.messages.control import Mode
-from fairlead_contracts.messages.decisions import EffectiveJob, Position, TenantShare, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, SiblingStanding, TenantShare
 from fairlead_contracts.messages.explanations import (
     Counterfactual,
     Neighbour,
@@ -72,7 +72,7 @@ POSITION = Position(
     effective=EffectiveJob(
         uid="u0", id="head", job_class="urgent", dominant="cpu", use=1500, submitted=SUBMITTED
     ),
-    within=[Within(tenant="team-a", dominant=GPU, use=8000, tag=0.25)],
+    within=[SiblingStanding(tenant="team-a", dominant=GPU, use=8000, tag=0.25)],
 )
 STEERING = Steering(
     cluster="prod",

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fairlead_cli.demo.comparing import compare, report_on
-from fairlead_cli.demo.report.contents import DemoReport, JobStory, Told, made_in_words
+from fairlead_cli.demo.report.contents import DemoReport, ExplainedJob, JobStory, made_in_words
 from fairlead_cli.demo.report.figures import BINS, TenantFigures, off_entitlement
 from fairlead_cli.demo.report.findings import UNCONTENDED, against_fifo, finding
 from fairlead_cli.demo.report.page import render_page
@@ -187,7 +187,7 @@ def test_one_job_is_followed_with_what_was_said_of_it() -> None:
     workload = flood(40)
     result = VirtualRun(workload, fifo).run()
     job = result.jobs[-1]
-    told = Told(job=job.id, tenant=job.tenant, demand="1 gpu", waited_then=3.0, text="<waits>")
+    told = ExplainedJob(job=job.id, tenant=job.tenant, demand="1 gpu", waited_then=3.0, text="<waits>")
     found = report_on(workload, result, compare(workload), finished=120, lost=0, facts=[], told=told)
     assert isinstance(found.story, JobStory)
     assert found.story.waited == found.story.waited_fifo == job.waited > 3

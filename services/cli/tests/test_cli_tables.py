@@ -18,7 +18,7 @@ from fairlead_cli.client.plain_table import Cell, Column, StyledText, table_line
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.console import Screen, coloured, unstyled
 from fairlead_contracts.base.instants import from_datetime
-from fairlead_contracts.messages.decisions import EffectiveJob, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, SiblingStanding
 from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
 from fairlead_contracts.messages.questions import (
     Adherence,
@@ -520,7 +520,10 @@ A1 = EffectiveJob(uid="u-a1", id="a1", job_class="normal", dominant="cpu", use=1
             "is at 25.00% of its part of gpu; behind a1, which it serves first",
         ),
         (
-            {"top": "org", "within": [Within(tenant="a", dominant="", use=0, tag=0, unbounded_by="weight")]},
+            {
+                "top": "org",
+                "within": [SiblingStanding(tenant="a", dominant="", use=0, tag=0, unbounded_by="weight")],
+            },
             "is below org, which is at 25.00% of its part of gpu; a has weight 0: last of org's",
         ),
         ({"top": "org", "share": "1/4"}, "is below org, which counts at 25.00% of its part of gpu by H-DRF"),

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.messages.decisions import EffectiveJob, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, SiblingStanding
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
-from fairlead_scorer.decide.decision import Content, decide
+from fairlead_scorer.decide.decision import DecisionContent, decide
 from fairlead_scorer.query.job_sentences import unranked
 from fairlead_scorer.query.names import called
 from fairlead_scorer.state.cluster_cache import ClusterCache
@@ -62,7 +62,7 @@ def a_cache(*states: State, document: PolicyDocument | None = None, revision: in
     return cache
 
 
-def contents(cache: ClusterCache, now: int = NOW) -> dict[tuple[str, int], Content]:
+def contents(cache: ClusterCache, now: int = NOW) -> dict[tuple[str, int], DecisionContent]:
     return {
         (name, shard): decide(pool, shard, now)
         for name, pool in cache.pools.items()
@@ -306,7 +306,7 @@ def test_positions_are_called_as_people_call_the_jobs_and_so_are_those_that_hold
     effective_job = EffectiveJob(
         uid="first", id="job-first-1f2e3", job_class="normal", dominant="cpu", use=1, submitted=0
     )
-    within = Within(tenant="team-a", dominant="cpu", use=1, tag=1.0, effective=effective_job)
+    within = SiblingStanding(tenant="team-a", dominant="cpu", use=1, tag=1.0, effective=effective_job)
     position = a_position(uid="second", id="job-second-1f2e3", effective=effective_job, within=[within])
     found = called(position, cache)
     assert found.id == "second"
@@ -369,7 +369,7 @@ class History:
         self.cache, self.document, self.revision = ClusterCache(), DOCUMENTS[0], 1
         self.known: dict[str, State] = {}
         all_steps(self.cache.adopting(self.document, self.revision))
-        self._read: dict[tuple[str, int], Content] = {}
+        self._read: dict[tuple[str, int], DecisionContent] = {}
 
     def adopt(self, number: int) -> None:
         self.document, self.revision = DOCUMENTS[number], self.revision + 1

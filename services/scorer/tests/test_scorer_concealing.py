@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_contracts.messages.decisions import EffectiveJob, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, SiblingStanding
 from fairlead_contracts.messages.explanations import Neighbour, WhatIf
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -15,7 +15,7 @@ def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -
         uid="secret", id="secret", job_class="normal", dominant="cpu", use=1, submitted=0
     )
     own, above = (
-        Within(tenant=name, dominant="", use=0, tag=0, effective=effective_job)
+        SiblingStanding(tenant=name, dominant="", use=0, tag=0, effective=effective_job)
         for name in ("team", "division")
     )
     position = a_position(

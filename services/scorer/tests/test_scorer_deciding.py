@@ -8,7 +8,7 @@ from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.rules.jobs import JobQueue, WaitingJob
 from fairlead_policy.rules.pool_rules import ORDER_RULES
-from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, decide, same
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, DecisionContent, decide, same
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_pool, a_queue
@@ -31,7 +31,7 @@ def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None =
     return cache.pools["c1/gpu"]
 
 
-def names(content: Content) -> dict[str, list[str]]:
+def names(content: DecisionContent) -> dict[str, list[str]]:
     return {heads.queue: [position.id for position in heads.positions] for heads in content.queue_heads}
 
 

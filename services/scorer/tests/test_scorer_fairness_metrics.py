@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from fairlead_contracts.base.instants import DAY, SECOND
 from fairlead_contracts.messages.decisions import Basis, Position, QueueHeads, TenantShare, UnboundedBy
-from fairlead_scorer.decide.decision import Content
+from fairlead_scorer.decide.decision import DecisionContent
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.report.fairness_metrics import LABELLED_TENANTS, FairnessMetrics, hindrance, past_bound
 from fairlead_testkit.inputs.builders import NOW
@@ -39,8 +39,8 @@ def a_position(
     )
 
 
-def a_content(positions: list[Position], tenants: list[str]) -> Content:
-    return Content(
+def a_content(positions: list[Position], tenants: list[str]) -> DecisionContent:
+    return DecisionContent(
         basis=Basis(policy=1, capacity={"cpu": 10}),
         queue_heads=[QueueHeads(cluster="c", queue="q", waiting=len(positions), positions=positions)],
         standings=[
@@ -59,7 +59,7 @@ def a_content(positions: list[Position], tenants: list[str]) -> Content:
     )
 
 
-def shown(content: Content) -> str:
+def shown(content: DecisionContent) -> str:
     registry = CollectorRegistry()
     registry.register(
         FairnessMetrics(

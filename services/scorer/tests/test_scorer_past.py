@@ -15,7 +15,7 @@ from fairlead_contracts.messages.decisions import KeptPast, StatedPastUse
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy.usage.past import Decay, PastUse, tick_of
-from fairlead_scorer.decide.decision import Content, decide, same
+from fairlead_scorer.decide.decision import DecisionContent, decide, same
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import SETTLE_AFTER, FinishedRun, finished_run
 from fairlead_testkit.inputs.builders import NOW, a_document, a_job, a_mark, a_pool, a_queue
@@ -46,16 +46,16 @@ def a_cache(document: PolicyDocument, *states: State) -> ClusterCache:
     return cache
 
 
-def decided(cache: ClusterCache, now: Micros) -> list[Content]:
+def decided(cache: ClusterCache, now: Micros) -> list[DecisionContent]:
     pool = cache.pools[POOL]
     return [decide(pool, shard, now) for shard in range(pool.shards)]
 
 
-def past_of(contents: Iterable[Content]) -> dict[str, dict[str, int]]:
+def past_of(contents: Iterable[DecisionContent]) -> dict[str, dict[str, int]]:
     return {one.tenant: one.past for content in contents for one in content.standings if one.past}
 
 
-def persisted(contents: Iterable[Content]) -> list[StatedPastUse]:
+def persisted(contents: Iterable[DecisionContent]) -> list[StatedPastUse]:
     return [
         StatedPastUse(pool=POOL, shard=shard, basis=content.basis, kept=content.kept)
         for shard, content in enumerate(contents)
@@ -142,7 +142,7 @@ class PastUseModel:
         if self.dice.random() < 0.2:
             self.owner.hear(self.dice.sample(self.events, 1))  # at least once, and long after
 
-    def decide(self) -> list[Content]:
+    def decide(self) -> list[DecisionContent]:
         self.contents = decided(self.owner, self.now)
         return self.contents
 

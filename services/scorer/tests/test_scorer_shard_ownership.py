@@ -11,9 +11,9 @@ from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_contracts.messages.members import LeaderLease
-from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, DecisionContent
 from fairlead_scorer.decide.pace import LATE_TIMES, LONGEST_PACE_SECONDS, rest_after
-from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
+from fairlead_scorer.decide.shard_ownership import ShardDecision, ShardName, ShardOwnership
 from fairlead_testkit import eventually
 from fairlead_testkit.inputs.builders import NOW, a_basis, a_decision, a_tenant_share
 from fairlead_testkit.timing.in_hand import beside
@@ -84,12 +84,14 @@ class Decider:
     def is_behind(self, shard: ShardName) -> bool:
         return self.behind and shard == SHARD
 
-    def decide(self, shard: ShardName, limit: int) -> Decided:
+    def decide(self, shard: ShardName, limit: int) -> ShardDecision:
         assert shard == SHARD
         self.behind = False
         self.limits.append(limit)
-        content = Content(basis=a_basis(), queue_heads=[], standings=[a_tenant_share(waiting=self.version)])
-        return Decided(content=content, state_seq=self.version, clusters=("c1",))
+        content = DecisionContent(
+            basis=a_basis(), queue_heads=[], standings=[a_tenant_share(waiting=self.version)]
+        )
+        return ShardDecision(content=content, state_seq=self.version, clusters=("c1",))
 
     def pace(self, shard: ShardName) -> float:
         assert shard == SHARD
@@ -99,7 +101,7 @@ class Decider:
         assert shard == SHARD
         self.behind = True
 
-    def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
+    def written(self, shard: ShardName, decided: ShardDecision, epoch: int, turn: int) -> bytes:
         return to_packed(
             a_decision(
                 pool=shard.pool,
@@ -123,7 +125,7 @@ class OwnershipLog:
     def lost(self, shard: ShardName) -> None:
         self.lines.append(f"lost {shard}")
 
-    def published(self, shard: ShardName, decided: Decided) -> None:
+    def published(self, shard: ShardName, decided: ShardDecision) -> None:
         self.lines.append(f"published {shard} {decided.state_seq}")
 
     def failed(self, shard: ShardName, error: Exception) -> None:

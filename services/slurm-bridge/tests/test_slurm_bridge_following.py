@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, LastWord, PodOutput, Said, Word
+from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, LastWord, PodOutput, UserNotice, Word
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.programs import ProgramEndRecorder
@@ -54,7 +54,7 @@ async def test_a_log_that_cannot_be_read_is_said_and_the_pods_end_still_counts(
     show(over(pod, 0))
     words = await hear()
     assert words[-1] == LastWord(0)
-    assert any(isinstance(word, Said) and "cannot be read" in word.text for word in words)
+    assert any(isinstance(word, UserNotice) and "cannot be read" in word.text for word in words)
 
 
 async def test_whoever_is_told_to_stop_ends_the_pod_and_waits_for_it(
@@ -84,7 +84,7 @@ async def test_who_is_told_nothing(
     assert words[-1] == LastWord(1)
     assert printed(words) == b"", "another user's output is nobody's business"
     life.starting.refuse(ATTEMPT, "its comment cannot be read")
-    assert await hear() == [Said("this job cannot run: its comment cannot be read"), LastWord(1)]
+    assert await hear() == [UserNotice("this job cannot run: its comment cannot be read"), LastWord(1)]
 
 
 async def test_a_program_that_has_ended_is_not_run_again(

@@ -25,7 +25,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.quantities import Quantities, QuantitySeconds, base_units, format_quantity
-from fairlead_contracts.messages.decisions import EffectiveJob, Position, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, SiblingStanding
 from fairlead_contracts.messages.explanations import TenantHolding
 from fairlead_contracts.messages.questions import Shortfall
 
@@ -75,7 +75,7 @@ class _UnitOf(NamedTuple):
 _UNITS: dict[tuple[type, str], _UnitOf] = {
     (Position, "use"): _UnitOf("dominant"),
     (EffectiveJob, "use"): _UnitOf("dominant"),
-    (Within, "use"): _UnitOf("dominant"),
+    (SiblingStanding, "use"): _UnitOf("dominant"),
     (TenantHolding, "amount"): _UnitOf("resource"),
     **{(Shortfall, name): _UnitOf("term", "unit") for name in ("wanted", "most", "total")},
 }

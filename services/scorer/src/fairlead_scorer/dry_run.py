@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_runtime.waiting import wake_or_timeout
-from fairlead_scorer.decide.decision import Content, decide, same
-from fairlead_scorer.decide.shard_ownership import Decided, ShardName
+from fairlead_scorer.decide.decision import DecisionContent, decide, same
+from fairlead_scorer.decide.shard_ownership import ShardDecision, ShardName
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.state.state_view import StateView
 
@@ -28,7 +28,7 @@ async def run_dry(
         pace: the shortest time between two passes, in seconds.
         now: the wall clock.
     """
-    said: dict[ShardName, Content] = {}
+    said: dict[ShardName, DecisionContent] = {}
     while True:
         await wake_or_timeout(wake, None)
         await state_view.observe()
@@ -40,6 +40,6 @@ async def run_dry(
                     continue
                 said[shard] = content
                 clusters = tuple(sorted(pool.shape.clusters))
-                decided = Decided(content=content, state_seq=state_view.seq, clusters=clusters)
+                decided = ShardDecision(content=content, state_seq=state_view.seq, clusters=clusters)
                 record.would_publish(shard, decided)
         await asyncio.sleep(pace)

@@ -25,10 +25,10 @@ from fairlead_contracts.topology import DECISION
 from fairlead_runtime.spans import Spans
 from fairlead_runtime.waiting import Pacing
 from fairlead_scorer.decide import decision
-from fairlead_scorer.decide.decision import Content
+from fairlead_scorer.decide.decision import DecisionContent
 from fairlead_scorer.decide.pace import rest_after
 from fairlead_scorer.decide.shard_assignment import shards_of
-from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, Decided, ShardName, ShardOwnership
+from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, ShardDecision, ShardName, ShardOwnership
 from fairlead_scorer.query import shard_answers
 from fairlead_scorer.query.reservations import ADMITTER
 from fairlead_scorer.report.pass_traces import PassTraces
@@ -185,7 +185,7 @@ class Scorer:
         pool = self._pool_of(shard)
         return pool is not None and shard.number in pool.dirty
 
-    def decide(self, shard: ShardName, limit: int) -> Decided:
+    def decide(self, shard: ShardName, limit: int) -> ShardDecision:
         """Decides the shard's content now, so that it is not behind any more."""
         started = time.perf_counter()
         pool, now = self.state_view.cache.pools[shard.pool], self.now()
@@ -200,7 +200,7 @@ class Scorer:
             self._flips[shard] = flip
             self.wake.set()
         self.record.decided(time.perf_counter() - started)
-        return Decided(
+        return ShardDecision(
             content=content, state_seq=self.state_view.seq, clusters=tuple(sorted(pool.shape.clusters))
         )
 
@@ -216,7 +216,7 @@ class Scorer:
         if pool is not None:
             pool.mark_dirty(shard.number)
 
-    def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
+    def written(self, shard: ShardName, decided: ShardDecision, epoch: int, turn: int) -> bytes:
         """The decision as it is published."""
         content = decided.content
         return to_packed(
@@ -256,7 +256,7 @@ class Scorer:
         """The shards that we have claimed, and know of no other claim."""
         return [shard for shard, ownership in self._ownerships.items() if ownership.owned]
 
-    def decided(self) -> Iterator[tuple[ShardName, Content]]:
+    def decided(self) -> Iterator[tuple[ShardName, DecisionContent]]:
         """The decision that stands on each shard that we own."""
         for shard, ownership in self._ownerships.items():
             if ownership.owned and ownership.published is not None:

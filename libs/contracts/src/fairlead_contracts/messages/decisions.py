@@ -61,7 +61,9 @@ class EffectiveJob(
     blocked: bool = False
 
 
-class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
+class SiblingStanding(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS
+):
     """The standing of one tenant below the top among its siblings just before the job."""
 
     tenant: str
@@ -126,7 +128,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_default
     """The job with the largest key, as submitted, up to this one; None where that is itself."""
     effective_late: EffectiveJob | None = None
     """The job with the largest tag up to this one; None where that is the same as the one above."""
-    within: list[Within] = []
+    within: list[SiblingStanding] = []
     """The tenants below the top-level one, the leaf first; empty where there is no tree."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fairlead_contracts.base.figures import decimals, part_of, percent
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_contracts.messages.decisions import Position, Within
+from fairlead_contracts.messages.decisions import Position, SiblingStanding
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.order.position_columns import OfTenants, PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -116,7 +116,7 @@ def _at(dominant: str, tag: float, rules: PoolRules) -> str:
     return part_of(tag, f"its part of {dominant}")
 
 
-def _below(one: Within, parent: str, rules: PoolRules) -> str:
+def _below(one: SiblingStanding, parent: str, rules: PoolRules) -> str:
     """The standing of a tenant among its siblings, in words."""
     cause = _cause_within(one)
     if cause:
@@ -126,7 +126,7 @@ def _below(one: Within, parent: str, rules: PoolRules) -> str:
     return f"{beginning(one.tenant, parent)} {stands}"
 
 
-def _cause_within(one: Within) -> str:
+def _cause_within(one: SiblingStanding) -> str:
     match one.unbounded_by:
         case "weight":
             return "has weight 0"

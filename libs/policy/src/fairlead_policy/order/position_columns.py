@@ -15,7 +15,7 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class WithinColumns:
-    """Standings of jobs' tenants among their siblings at one depth below the top-level ones: `Within` as columns."""
+    """Standings of jobs' tenants among their siblings at one depth below the top-level ones: `SiblingStanding` as columns."""
 
     tenants: Sequence[str]
     """Names of tenants by number, and behind them an empty one."""

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, overload
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import EffectiveJob, Position, UnboundedBy, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Position, SiblingStanding, UnboundedBy
 from fairlead_policy.exact.ranking import Flags, Ints, Names, Rows, aged_at
 from fairlead_policy.exact.rounding import TermFigures
 from fairlead_policy.exact.scoring import Scores, ShareMeasure, unbounded_by
@@ -252,10 +252,10 @@ class Positions(Sequence[Position]):
 
     def _compared(
         self, columns: Sequence[WithinColumns], served: _Served
-    ) -> tuple[list[tuple[EffectiveJob | None, EffectiveJob | None]], list[list[Within]]]:
+    ) -> tuple[list[tuple[EffectiveJob | None, EffectiveJob | None]], list[list[SiblingStanding]]]:
         """The jobs that each counts as, and what its tenants below the top stand at."""
         effective: list[tuple[EffectiveJob | None, EffectiveJob | None]] = [(None, None)] * len(served.part)
-        within: list[list[Within]] = [[] for _ in effective]
+        within: list[list[SiblingStanding]] = [[] for _ in effective]
         for row in np.flatnonzero(served.part >= 0).tolist() if served.sequences else ():
             sequence, at = served.sequences[served.part.item(row)], served.at.item(row)
             effective[row] = self._effective(sequence, at)
@@ -276,9 +276,9 @@ class Positions(Sequence[Position]):
         row: int,
         columns: Sequence[WithinColumns],
         depths: Sequence[DepthStandings],
-    ) -> list[Within]:
+    ) -> list[SiblingStanding]:
         """The standings of a job's tenant and of those above it, that tenant first."""
-        found: list[Within] = []
+        found: list[SiblingStanding] = []
         for told, depth in zip(reversed(columns), reversed(depths), strict=True):
             tenant = told.tenants[told.tenant[row]]
             if not tenant:
@@ -287,7 +287,7 @@ class Positions(Sequence[Position]):
             scores = sequence.prefixes[tenant].scores
             share = scores.share_at(at)
             found.append(
-                Within(
+                SiblingStanding(
                     tenant=tenant,
                     dominant=told.dominant[row],
                     use=depth.use.item(row),

@@ -35,7 +35,7 @@ _BLOCK = 32
 _LARGEST_BLOCK = 4096
 
 
-class Facts(Protocol):
+class HdrfFacts(Protocol):
     """A tree's knowledge of its tenants."""
 
     @property
@@ -107,7 +107,7 @@ type Path = tuple[int, ...]
 class Leaf:
     """A tenant that has jobs of its own, or nobody below it."""
 
-    def __init__(self, tenant: str, facts: Facts, measure: ShareMeasure, number: int) -> None:
+    def __init__(self, tenant: str, facts: HdrfFacts, measure: ShareMeasure, number: int) -> None:
         rules = measure.rules
         self.tenant, self.number = tenant, number
         self.entitlement = rules.entitlement_of(tenant)
@@ -220,7 +220,7 @@ class ServedLine:
 class Branch:
     """A tenant with others below it."""
 
-    def __init__(self, tenant: str, facts: Facts, measure: ShareMeasure) -> None:
+    def __init__(self, tenant: str, facts: HdrfFacts, measure: ShareMeasure) -> None:
         rules = measure.rules
         self.tenant = tenant
         self.entitlement = rules.entitlement_of(tenant)
@@ -371,7 +371,7 @@ class LiveTree:
         self._keys = _Keys(measure, horizon)
 
     @classmethod
-    def of(cls, top: str, measure: ShareMeasure, facts: Facts) -> "LiveTree":
+    def of(cls, top: str, measure: ShareMeasure, facts: HdrfFacts) -> "LiveTree":
         """A whole tree."""
         keys, paths = _Keys(measure, None), dict[str, Path]()
 
@@ -395,7 +395,7 @@ class LiveTree:
 
         return cls(built(top, (), ()), paths, measure)
 
-    def with_tenants(self, tenants: Iterable[str], facts: Facts) -> "LiveTree | None":
+    def with_tenants(self, tenants: Iterable[str], facts: HdrfFacts) -> "LiveTree | None":
         """The tree with these tenants as they are now; None where the tree itself may be another by it."""
         top = self.top.copy()
         for tenant in sorted(tenants):
@@ -405,7 +405,7 @@ class LiveTree:
             top = self._with_leaf(top, path, tenant, facts)
         return LiveTree(top, self._paths, self._measure, self._horizon)
 
-    def _with_leaf(self, top: Member, path: Path, tenant: str, facts: Facts) -> Member:
+    def _with_leaf(self, top: Member, path: Path, tenant: str, facts: HdrfFacts) -> Member:
         above: list[tuple[Branch, int]] = []
         node = top
         for number in path:

@@ -7,7 +7,7 @@ import msgspec
 from fairlead_cli.console import fail, output, say, warn, write_line
 from fairlead_cli.demo.flags import DemoFlags
 from fairlead_cli.demo.recording import Recording
-from fairlead_cli.demo.report.contents import DemoReport, JobStory, Told
+from fairlead_cli.demo.report.contents import DemoReport, ExplainedJob, JobStory
 from fairlead_cli.demo.report.figures import OrderedRun, figures, off_entitlement, study
 from fairlead_cli.demo.report.findings import overload
 from fairlead_cli.demo.report.page import render_page
@@ -36,7 +36,7 @@ def report_on(
     lost: int,
     facts: Sequence[str],
     made: str = "",
-    told: Told | None = None,
+    told: ExplainedJob | None = None,
     delays: Sequence[float] = (),
 ) -> DemoReport:
     """The report of a live run.
@@ -61,7 +61,7 @@ def report_on(
     )
 
 
-def _story(told: Told, result: RunResult, fifo: OrderedRun) -> JobStory | None:
+def _story(told: ExplainedJob, result: RunResult, fifo: OrderedRun) -> JobStory | None:
     """The story of the job that was told of; None where it never started."""
     job = next((one for one in result.jobs if one.id == told.job), None)
     if job is None:

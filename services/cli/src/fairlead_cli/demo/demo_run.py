@@ -20,7 +20,7 @@ from fairlead_cli.demo.feeding import publish_workload
 from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
 from fairlead_cli.demo.live_output import follow_one_job, show
 from fairlead_cli.demo.recording import Recording
-from fairlead_cli.demo.report.contents import Told, made_in_words
+from fairlead_cli.demo.report.contents import ExplainedJob, made_in_words
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.files import PolicyFile
@@ -124,7 +124,7 @@ def _plan(directory: Path, workload: SimWorkload, flags: DemoFlags) -> StackPlan
 
 async def _play(
     stack: Stack, workload: SimWorkload, recording: Recording, end: asyncio.Event, *, deadline: float
-) -> Told | None:
+) -> ExplainedJob | None:
     """Publish the jobs at their times and show what happens, until all have ended, the deadline or a signal.
 
     Returns:

@@ -15,7 +15,7 @@ from fairlead_cli.client.phrases import demand
 from fairlead_cli.client.watching import look
 from fairlead_cli.console import Screen, coloured, say
 from fairlead_cli.demo.recording import Recording
-from fairlead_cli.demo.report.contents import Told
+from fairlead_cli.demo.report.contents import ExplainedJob
 from fairlead_cli.errors import CommandError
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.messages.questions import (
@@ -56,7 +56,7 @@ async def show(bus: Bus, workload: SimWorkload, recording: Recording, throughput
             await asyncio.sleep(FRAME_SECONDS)
 
 
-async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
+async def follow_one_job(bus: Bus, *, after_seconds: float) -> ExplainedJob | None:
     """Ask, some time from now, about a job that waits in the midst of the queue.
 
     Returns:
@@ -74,7 +74,7 @@ async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
         reply = await ask(bus, "explain", ExplainQuestion(job=position.uid), EXPLAIN_REPLY)
     except (BusError, CommandError):
         return None
-    return Told(
+    return ExplainedJob(
         job=position.id,
         tenant=position.tenant,
         demand=demand(position.demand),

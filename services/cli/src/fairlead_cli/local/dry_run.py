@@ -37,7 +37,7 @@ def write_in_words(line: bytes) -> str | None:
     return f"would write {found.scope}/{found.job}: level {found.before} -> {found.to} ({found.because})"
 
 
-class Tail:
+class LogTail:
     """The lines that are added to a log from now on; the file may not be there yet."""
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +59,7 @@ class Tail:
 @asynccontextmanager
 async def dry_run_of(plan: StackPlan) -> AsyncIterator[None]:
     """Say what the plan's admitters would write, for the time of the block."""
-    tails = [Tail(plan.store / "logs" / f"{admitter_of(cluster)}.log") for cluster in plan.clusters]
+    tails = [LogTail(plan.store / "logs" / f"{admitter_of(cluster)}.log") for cluster in plan.clusters]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_follow(tail), name="following a log") for tail in tails]
         yield
@@ -67,7 +67,7 @@ async def dry_run_of(plan: StackPlan) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def _follow(tail: Tail) -> None:
+async def _follow(tail: LogTail) -> None:
     while True:
         for line in tail.lines():
             if (words := write_in_words(line)) is not None:

@@ -25,7 +25,7 @@ MOST_POSITIONS = 256
 """Positions of a queue up to which a decision goes where much is free."""
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
+class DecisionContent(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """The part of a decision that readers act on."""
 
     basis: Basis
@@ -42,7 +42,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
         return [heads for heads in self.queue_heads if not heads.flavorless]
 
 
-def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
+def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> DecisionContent:
     """The shard's content at an instant.
 
     Where much came free at once it goes deeper, so that the order of all that have room is known. Heads that would break the
@@ -68,10 +68,10 @@ def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LI
     return content
 
 
-def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
+def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> DecisionContent:
     tenants = pool.tenants_of(shard)
     positions = pool.queue_heads(tenants, now, window)
-    return Content(
+    return DecisionContent(
         basis=pool.basis_of(shard),
         queue_heads=[
             QueueHeads(
@@ -94,7 +94,7 @@ _TYPICAL_TENANT_SHARE = 400
 _TYPICAL_RESOURCE = 40
 
 
-def _size(content: Content, limit: int) -> int:
+def _size(content: DecisionContent, limit: int) -> int:
     positions = [position for heads in content.queue_heads for position in heads.positions]
     kept = [] if content.kept is None else content.kept.tenants.values()
     resources = (
@@ -111,7 +111,7 @@ def _size(content: Content, limit: int) -> int:
     return len(msgspec.msgpack.encode(content))
 
 
-def same(one: Content, other: Content) -> bool:
+def same(one: DecisionContent, other: DecisionContent) -> bool:
     """Whether a reader would act alike on two contents.
 
     The keys of jobs beyond the aging cap rise as time goes by; their positions do not change by that alone, so a key

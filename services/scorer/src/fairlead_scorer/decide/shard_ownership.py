@@ -14,7 +14,7 @@ import msgspec
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, RetryableBusError
 from fairlead_runtime.waiting import wake_or_timeout
-from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, same
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, DecisionContent, same
 
 _RETRY_SECONDS = 0.2
 """Seconds of rest after a publish that may succeed later: about the time of a reconnect."""
@@ -60,10 +60,10 @@ class ShardClaim(Protocol):
         """Raises LostOwnershipError where somebody else has written since."""
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True):
+class ShardDecision(msgspec.Struct, frozen=True, kw_only=True):
     """A content and the state that it was made from."""
 
-    content: Content
+    content: DecisionContent
     state_seq: int
     clusters: tuple[str, ...]
 
@@ -77,7 +77,7 @@ class ShardDecider(Protocol):
     def is_behind(self, shard: ShardName) -> bool:
         """Whether the shard changed since it was last decided."""
 
-    def decide(self, shard: ShardName, limit: int) -> Decided:
+    def decide(self, shard: ShardName, limit: int) -> ShardDecision:
         """The shard's content now; it is not behind any more."""
 
     def pace(self, shard: ShardName) -> float:
@@ -86,7 +86,7 @@ class ShardDecider(Protocol):
     def put_back(self, shard: ShardName) -> None:
         """Takes back a decision that did not arrive: the shard is behind again."""
 
-    def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
+    def written(self, shard: ShardName, decided: ShardDecision, epoch: int, turn: int) -> bytes:
         """The decision as it is published."""
 
 
@@ -99,7 +99,7 @@ class ShardObserver(Protocol):
     def lost(self, shard: ShardName) -> None:
         """Hears that somebody else has claimed the shard."""
 
-    def published(self, shard: ShardName, decided: Decided) -> None:
+    def published(self, shard: ShardName, decided: ShardDecision) -> None:
         """Hears that a decision was acknowledged."""
 
     def failed(self, shard: ShardName, error: Exception) -> None:
@@ -129,7 +129,7 @@ class ShardOwnership:
         self._new_hold = hold
         self._hold = hold()
         self._turn = 0
-        self.published: Content | None = None
+        self.published: DecisionContent | None = None
         """The content of the last acknowledged decision; None before the first, and while it may be lost."""
         self._limit = PAYLOAD_LIMIT
         self._kept = True
@@ -218,7 +218,7 @@ class ShardOwnership:
         self._just_claimed = False
         return 0.0
 
-    async def _claim(self, decided: Decided) -> None:
+    async def _claim(self, decided: ShardDecision) -> None:
         """Claims the shard. The claim holds the content: a reader that starts now must not find the shard empty."""
         epoch = await self._hold.claim(lambda: self.decider.written(self.shard, decided, 0, 0))
         self._turn = 0
@@ -226,7 +226,7 @@ class ShardOwnership:
         self._just_claimed = True
         self.observer.claimed(self.shard, epoch)
 
-    async def _publish(self, decided: Decided) -> None:
+    async def _publish(self, decided: ShardDecision) -> None:
         epoch = self._hold.epoch
         if epoch is None or (self.published is not None and same(self.published, decided.content)):
             return

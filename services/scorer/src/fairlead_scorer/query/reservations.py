@@ -17,7 +17,7 @@ _BY_FAIRNESS = (
 )
 
 
-class Leaders(Protocol):
+class ClusterLeaders(Protocol):
     """The leaders of clusters."""
 
     def leader(self, role: str, cluster: str) -> LeaderLease | None:
@@ -35,7 +35,7 @@ class ReserveView:
         leaders: the leases of those who lead.
     """
 
-    def __init__(self, cache: ClusterCache, leaders: Leaders) -> None:
+    def __init__(self, cache: ClusterCache, leaders: ClusterLeaders) -> None:
         self._cache = cache
         self._leaders = leaders
 

@@ -11,7 +11,7 @@ from fairlead_contracts.messages.questions import Adherence, Steering
 from fairlead_contracts.messages.state import JobState, PoolState, QueueState
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.levels.withholding import LevelFate, Withholding, judge_withholding
-from fairlead_scorer.query.reservations import ADMITTER, Leaders, ReserveView
+from fairlead_scorer.query.reservations import ADMITTER, ClusterLeaders, ReserveView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.queue_indexes import awaits_gang_fit
 
@@ -34,7 +34,7 @@ class SteeringView:
 
     cache: ClusterCache
     words: OperatorWords
-    leaders: Leaders
+    leaders: ClusterLeaders
     """The leases of those who lead, with what admitters and watchers saw."""
     reserved: ReserveView
     unmarked: Callable[[str], list[str]]

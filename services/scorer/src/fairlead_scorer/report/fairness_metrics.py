@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.decisions import Position, TenantShare
-from fairlead_scorer.decide.decision import Content
+from fairlead_scorer.decide.decision import DecisionContent
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.state.pool import ScoredPool
 
@@ -31,7 +31,7 @@ class FairnessMetrics(Collector):
 
     owned: Callable[[], Iterable[ShardName]]
     """Our shards."""
-    decided: Callable[[], Iterable[tuple[ShardName, Content]]]
+    decided: Callable[[], Iterable[tuple[ShardName, DecisionContent]]]
     """The last published content of each of them."""
     dirty: Callable[[], int]
     """The number of them that wait to be decided."""
@@ -73,7 +73,7 @@ class FairnessMetrics(Collector):
             found["waiting"].add_metric([label], jobs)
 
     def _tell_tenants(
-        self, found: Mapping[str, GaugeMetricFamily], decided: Iterable[tuple[ShardName, Content]]
+        self, found: Mapping[str, GaugeMetricFamily], decided: Iterable[tuple[ShardName, DecisionContent]]
     ) -> None:
         standings = [
             (shard.pool, standing, content) for shard, content in decided for standing in content.standings
@@ -95,7 +95,7 @@ class FairnessMetrics(Collector):
         found["tenant_dominant"].add_metric([*labels, standing.dominant or _NOTHING], standing.share)
 
     def _tell_waits(
-        self, found: Mapping[str, GaugeMetricFamily], pool: str, tenant: str, content: Content
+        self, found: Mapping[str, GaugeMetricFamily], pool: str, tenant: str, content: DecisionContent
     ) -> None:
         positions = [
             position
@@ -114,7 +114,7 @@ class FairnessMetrics(Collector):
         ]
         found["past_bound"].add_metric([pool, tenant], to_seconds(max(beyond, default=0)))
 
-    def _tell_heads(self, family: GaugeMetricFamily, pool: str, contents: Iterable[Content]) -> None:
+    def _tell_heads(self, family: GaugeMetricFamily, pool: str, contents: Iterable[DecisionContent]) -> None:
         held: dict[str, int] = dict.fromkeys((_SHARE, "saturated", "weight", "held", "asked", "beyond"), 0)
         for content in contents:
             for heads in content.startable_heads:

@@ -21,8 +21,8 @@ from fairlead_contracts.messages.job_traces import (
 )
 from fairlead_contracts.messages.state import JobState
 from fairlead_runtime.spans import Spans
-from fairlead_scorer.decide.decision import Content
-from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardObserver
+from fairlead_scorer.decide.decision import DecisionContent
+from fairlead_scorer.decide.shard_ownership import ShardDecision, ShardName, ShardObserver
 
 _LINKS = 32
 """Jobs that a pass is linked to at most: nobody looks through more."""
@@ -69,7 +69,7 @@ class PassTraces:
         """The positions of each shard's last decision, by uid; only of shards that are ours."""
         self._passes: dict[ShardName, _PendingPass] = {}
 
-    def begin(self, shard: ShardName, content: Content, epoch: int, turn: int) -> str | None:
+    def begin(self, shard: ShardName, content: DecisionContent, epoch: int, turn: int) -> str | None:
         """Begins the trace of a decision about to be published; returns its traceparent, None where it is not kept."""
         positions = {position.uid: position for heads in content.queue_heads for position in heads.positions}
         before = self._positions.get(shard, {})
@@ -113,7 +113,7 @@ class PassTraces:
         self._positions.pop(shard, None)
         self._passes.pop(shard, None)
 
-    def published(self, shard: ShardName, decided: Decided) -> None:
+    def published(self, shard: ShardName, decided: ShardDecision) -> None:
         """Hears that a decision was acknowledged."""
         self.observer.published(shard, decided)
         done = self._passes.pop(shard, None)

@@ -3,7 +3,7 @@
 import structlog
 
 from fairlead_runtime.metrics import Metrics
-from fairlead_scorer.decide.shard_ownership import Decided, ShardName
+from fairlead_scorer.decide.shard_ownership import ShardDecision, ShardName
 
 _SCORE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -59,7 +59,7 @@ class ScorerRecord:
         self._losses.inc()
         self._log.warning("lost ownership, stepping down", shard=str(shard))
 
-    def published(self, shard: ShardName, decided: Decided) -> None:
+    def published(self, shard: ShardName, decided: ShardDecision) -> None:
         """Hears that a decision was acknowledged."""
         self._decisions.inc()
         if decided.content.shortened:
@@ -113,7 +113,7 @@ class ScorerRecord:
         """Hears that a pool is scored again."""
         self._log.info("order released", pool=pool)
 
-    def would_publish(self, shard: ShardName, decided: Decided) -> None:
+    def would_publish(self, shard: ShardName, decided: ShardDecision) -> None:
         """Hears what a dry run would publish."""
         self._log.info(
             "would publish",

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_slurm_bridge.pods.following import LastWord, PodOutput, Said, Word
+from fairlead_slurm_bridge.pods.following import LastWord, PodOutput, UserNotice, Word
 from fairlead_slurm_bridge.pods.results import ResultPlan
 
 
@@ -44,7 +44,7 @@ def told(*words: Word) -> bytes:
 
 def _told(word: Word) -> bytes:
     match word:
-        case Said(text=text):
+        case UserNotice(text=text):
             return msgspec.json.encode({"say": text}) + b"\n"
         case PodOutput(piece=piece):
             return msgspec.json.encode({"log": len(piece)}) + b"\n" + piece

@@ -19,7 +19,7 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks.messages import FURTHER_LINE, REQUEST, Request, results, told
 from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsEndpoint
 from fairlead_slurm_bridge.instruments import BridgeInstruments
-from fairlead_slurm_bridge.pods.following import LastWord, PodFollower, PodOutput, Said
+from fairlead_slurm_bridge.pods.following import LastWord, PodFollower, PodOutput, UserNotice
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.results import summary
@@ -114,13 +114,13 @@ class HookServer:
             await self._body(request, user, reader, writer)
             return "followed"
         if user not in self.trusted:
-            writer.write(told(Said("only Slurm's own daemons may ask that"), LastWord(REQUEUE)))
+            writer.write(told(UserNotice("only Slurm's own daemons may ask that"), LastWord(REQUEUE)))
             return "denied"
         self.hint()
         if request.hook == SUBMIT:  # the same on each bridge: it takes no room
             return await self._submit(request, writer)
         if why is not None and (why := await self._why_not_soon()) is not None:
-            writer.write(told(Said(why), LastWord(REQUEUE)))
+            writer.write(told(UserNotice(why), LastWord(REQUEUE)))
             return "away"
         decide = self._prolog if request.hook == PROLOG else self._epilog
         return await decide(request, reader, writer)
@@ -140,7 +140,7 @@ class HookServer:
         verdict = await _while_connected(reader, self.life.prologs.answer(request.env))
         if verdict is None:
             return "gone"
-        writer.write(told(*([Said(verdict.why)] if verdict.why else []), LastWord(verdict.code)))
+        writer.write(told(*([UserNotice(verdict.why)] if verdict.why else []), LastWord(verdict.code)))
         self._log.info(
             "prolog_answered", job=request.env.get("SLURM_JOB_ID"), answer=verdict.kind, why=verdict.why
         )
@@ -155,7 +155,7 @@ class HookServer:
             self._log.warning("batch_job_not_checked", error=str(error))
             remarks = []
         refused = any(one.refused for one in remarks)
-        says = (Said(one.says) for one in sorted(remarks, key=lambda one: not one.refused))
+        says = (UserNotice(one.says) for one in sorted(remarks, key=lambda one: not one.refused))
         writer.write(told(*says, LastWord(REQUEUE if refused else START)))
         return "refused" if refused else "taken"
 
@@ -176,7 +176,7 @@ class HookServer:
             left = str(error)
         if request.hook == EPILOG:
             self.life.runs.slurmd_told(number, request.env.get("SLURMD_NODENAME", ""))
-        writer.write(told(*([Said(left)] if left else []), LastWord(START)))
+        writer.write(told(*([UserNotice(left)] if left else []), LastWord(START)))
         return "left" if left else "gone"
 
     def _is_left_to_slurmd(self, number: int) -> bool:

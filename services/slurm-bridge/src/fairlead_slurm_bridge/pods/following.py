@@ -30,7 +30,7 @@ _QUEUE = 16
 not memory."""
 
 
-class Said(msgspec.Struct, frozen=True):
+class UserNotice(msgspec.Struct, frozen=True):
     """Words for the job's user."""
 
     text: str
@@ -48,7 +48,7 @@ class LastWord(msgspec.Struct, frozen=True):
     code: int
 
 
-type Word = Said | PodOutput | LastWord
+type Word = UserNotice | PodOutput | LastWord
 
 
 @dataclass(eq=False)
@@ -72,12 +72,14 @@ class PodFollower:
             node: node on which the process runs.
         """
         if attempt in self.life.starting.refusals:
-            yield Said(f"this job cannot run: {self.life.starting.refusals[attempt]}")
+            yield UserNotice(f"this job cannot run: {self.life.starting.refusals[attempt]}")
             yield LastWord(_FAILED)
             return
         again = self.life.runs.code_again(attempt)
         if again is not None:
-            yield Said("its program has run to its end already: Slurm was killed and has forgotten that")
+            yield UserNotice(
+                "its program has run to its end already: Slurm was killed and has forgotten that"
+            )
             yield LastWord(again)
             return
         found = self.mirror.of_attempt(attempt)
@@ -87,7 +89,7 @@ class PodFollower:
             return
         key, pod = found
         if user not in (0, pod.user):
-            yield Said("this is another user's job")
+            yield UserNotice("this is another user's job")
             yield LastWord(_FAILED)
             return
         with self.life.processes.connected(attempt):
@@ -101,8 +103,8 @@ class PodFollower:
         except SlurmError:
             return []
         if code is not None:
-            return [Said("its program has run to its end already"), LastWord(code)]
-        return [Said("this attempt has no pod: the job goes back into the queue"), LastWord(NO_POD)]
+            return [UserNotice("its program has run to its end already"), LastWord(code)]
+        return [UserNotice("this attempt has no pod: the job goes back into the queue"), LastWord(NO_POD)]
 
     async def _told(
         self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event, node: str
@@ -176,7 +178,7 @@ class PodFollower:
                 waits = isinstance(error, RefusedError) and not over  # its container has not begun
                 if not waits and str(error) != told:
                     told = str(error)
-                    await words.put(Said(f"the pod's output cannot be read: {error}"))
+                    await words.put(UserNotice(f"the pod's output cannot be read: {error}"))
                 if over:
                     return
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -188,9 +190,9 @@ def _ending(pod: JobPod | None, *, stopped: bool) -> list[Word]:
     if pod is None:
         if stopped:
             return [LastWord(STOPPED)]
-        return [Said("its pod was taken away: the job goes back into the queue"), LastWord(NO_POD)]
+        return [UserNotice("its pod was taken away: the job goes back into the queue"), LastWord(NO_POD)]
     code = code_of(pod)
     if code == 0:
         return [LastWord(0)]
     why = f" ({pod.reason})" if pod.reason not in ("", "Error") else ""
-    return [Said(f"the pod ended with {code}{why} {pod.message}".rstrip()), LastWord(code)]
+    return [UserNotice(f"the pod ended with {code}{why} {pod.message}".rstrip()), LastWord(code)]

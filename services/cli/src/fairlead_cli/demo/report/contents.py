@@ -16,7 +16,7 @@ def made_in_words(at: datetime, version: str, command: str) -> str:
     return f"Made on {at:%Y-%m-%d %H:%M} UTC by Fairlead {version} with: {command}"
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainedJob(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `fairlead explain` on a job while it waited."""
 
     job: str
@@ -30,7 +30,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 class JobStory(msgspec.Struct, frozen=True, kw_only=True):
     """A job's whole way, and what it would have been under FIFO."""
 
-    told: Told
+    told: ExplainedJob
     submitted: float
     """Seconds since the first submission; so are the others."""
     waited: float

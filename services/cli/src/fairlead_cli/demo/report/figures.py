@@ -44,7 +44,7 @@ class DemoFigures(msgspec.Struct, frozen=True, kw_only=True):
     jain_fifo: float | None
 
 
-class Bin(msgspec.Struct, frozen=True, kw_only=True):
+class PlotInterval(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of time in a plot; all stretches have equal length."""
 
     begin: float
@@ -62,7 +62,7 @@ class OrderedRun(msgspec.Struct, frozen=True, kw_only=True):
     jain: float | None
     backlog: tuple[float, float] | None
     """Seconds from the first submission: the first and the last moment at which every tenant had jobs waiting."""
-    course: Sequence[Bin]
+    course: Sequence[PlotInterval]
     by_tenant: Mapping[str, Waits]
     by_class: Mapping[tuple[str, str], Waits]
     """Waits by tenant and class; groups without jobs are left out."""
@@ -117,12 +117,12 @@ def _by_class(
     }
 
 
-def course(samples: Iterable[PoolSample], makespan: float) -> list[Bin]:
+def course(samples: Iterable[PoolSample], makespan: float) -> list[PlotInterval]:
     """Means of the samples over stretches of equal length; those with no use are left out."""
     length = makespan / BINS or 1.0
     busy = (sample for sample in samples if sum(sample.shares.values()) > 0)
     grouped = groupby(busy, key=lambda sample: int(to_seconds(sample.at) / length))
-    return [Bin(begin=number * length, shares=_mean(list(group))) for number, group in grouped]
+    return [PlotInterval(begin=number * length, shares=_mean(list(group))) for number, group in grouped]
 
 
 def _mean(samples: Sequence[PoolSample]) -> dict[str, float]:

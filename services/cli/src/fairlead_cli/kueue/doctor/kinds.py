@@ -69,7 +69,7 @@ class WrittenMeta(KubeStruct, frozen=True, kw_only=True):
     managed_fields: list[FieldsEntry] | None = None
 
 
-class Written(KubeStruct, frozen=True, kw_only=True):
+class ManagedObject(KubeStruct, frozen=True, kw_only=True):
     """An object as far as its writers are concerned."""
 
     metadata: WrittenMeta = WrittenMeta()

@@ -12,7 +12,7 @@ from fairlead_cli.kueue.doctor.kinds import (
     KUEUE_CONFIG,
     KUEUE_DEPLOYMENT,
     KUEUE_NAMESPACE,
-    Written,
+    ManagedObject,
 )
 from fairlead_cli.kueue.doctor.kueue_config import seen
 from fairlead_cli.kueue.doctor.rights import rights_of
@@ -164,14 +164,14 @@ async def _probe(client: KubeClient, namespace: str) -> tuple[LeverProbe, str]:
         return LeverProbe(Lever.UNKNOWN, f"the probe is not allowed: {error.status.message}"), ""
 
 
-async def _written(reader: _KindReader, survey: Survey) -> list[Written]:
+async def _written(reader: _KindReader, survey: Survey) -> list[ManagedObject]:
     """Workloads whose priority was moved by somebody: boosted, or of another priority than their class has."""
     values = {one.metadata.name: one.value for one in (*survey.workload_classes, *survey.pod_classes)}
     moved = [one for one in survey.workloads if _moved(one, values)][:MOST_WRITTEN]
     resource = await pick_version(reader.client, WORKLOADS)
     if resource is None:
         return []
-    bare = cast("Resource[Written]", replace(resource, shape=Written, metadata_only=True))
+    bare = cast("Resource[ManagedObject]", replace(resource, shape=ManagedObject, metadata_only=True))
     found = [await reader.one(bare, one.metadata.name, one.metadata.namespace) for one in moved]
     return [one for one in found if one is not None]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from fairlead_cli.findings import Check, Look
-from fairlead_cli.kueue.doctor.kinds import Deployment, Written
+from fairlead_cli.kueue.doctor.kinds import Deployment, ManagedObject
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.observed import Taint, Toleration
@@ -88,7 +88,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: list[Namespace] = []
     workloads: list[Workload] = []
     """Workloads that are not finished."""
-    written: list[Written] = []
+    written: list[ManagedObject] = []
     """Workloads whose priority somebody seems to have moved, with their writers."""
     jobs: list[Job] = []
     pytorch_jobs: list[PyTorchJob] = []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.client.phrases import counted, listed
 from fairlead_cli.findings import Finding, error
-from fairlead_cli.kueue.doctor.kinds import Written
+from fairlead_cli.kueue.doctor.kinds import ManagedObject
 from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_kube.kinds.workloads import PRIORITY_BOOST
 
@@ -32,7 +32,7 @@ def _priorities(survey: Survey) -> Iterator[Finding]:
 
 def _others(survey: Survey, path: tuple[str, ...], field: str) -> Iterator[Finding]:
     found: Counter[str] = Counter()
-    example: dict[str, Written] = {}
+    example: dict[str, ManagedObject] = {}
     for written in survey.written:
         managers = [name for name in written.writers(*path) if not name.startswith(_KUEUE)]
         if any(name.startswith(OURS) for name in managers):
