@@ -14,7 +14,7 @@ from fairlead_bus import Bucket, Bus, ConnectionSettings, Follower, connect
 from fairlead_bus.facts.announcer import Announcer
 from fairlead_bus.facts.mirrors import state_mirror
 from fairlead_bus.facts.repair import FIRST_PAUSE
-from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
+from fairlead_bus.facts.statement_publisher import OutgoingEvent, StateChange
 from fairlead_bus.observer import BusTally
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.accounts import AccountLayout
@@ -53,12 +53,12 @@ def value_of(state: State | None) -> int | None:
     return state.value if isinstance(state, ClassState) else None
 
 
-def events_between(step: StateChange) -> Iterable[Outgoing]:
+def events_between(step: StateChange) -> Iterable[OutgoingEvent]:
     before, after = value_of(step.before), value_of(step.after)
     if before != after:
         name = subjects.parse_state(step.subject).name
         text = f"{name}:{before}->{after}"
-        yield Outgoing(subject=subjects.event("t", CLUSTER, name), msg_id=text, payload=text.encode())
+        yield OutgoingEvent(subject=subjects.event("t", CLUSTER, name), msg_id=text, payload=text.encode())
 
 
 class Lapsing(Leadership):
@@ -309,7 +309,7 @@ async def test_an_event_that_no_server_takes_is_left_out_and_told_and_all_else_i
     bus: Bus, tally: BusTally
 ) -> None:
     """A job that asks for thousands of resources: what it asks for fits into its state, and not into the event of it."""
-    huge = Outgoing(
+    huge = OutgoingEvent(
         subject=subjects.event("t", CLUSTER, "h"),
         msg_id="h",
         payload=b"x" * bus.connection._client.max_payload,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import SECOND, from_datetime
-from fairlead_contracts.messages.events import About, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.events import EventBase, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.job_traces import (
     Span,
     TraceContext,
@@ -48,7 +48,7 @@ def submitted(ratio: float, caller: TraceContext | None = None, *, submission: s
 
 
 def life(traceparent: str | None = None) -> list[Span]:
-    about = About(
+    about = EventBase(
         id="",
         at=AT,
         cluster="c1",

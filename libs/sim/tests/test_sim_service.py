@@ -13,7 +13,7 @@ import pytest
 from fairlead_bus import Bus, BusError, ConnectionSettings, Follower, Mirror, Rejected, RemoteError, connect
 from fairlead_bus.facts.announcer import Statements
 from fairlead_bus.facts.mirrors import state_mirror
-from fairlead_bus.facts.statement_publisher import Outgoing
+from fairlead_bus.facts.statement_publisher import OutgoingEvent
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Message, to_packed
@@ -191,7 +191,7 @@ def unstarted(tmp_path: Path) -> Iterator[SimService]:
     store.close()
 
 
-def deaf(statements: Statements, outgoing: list[Outgoing]) -> None:
+def deaf(statements: Statements, outgoing: list[OutgoingEvent]) -> None:
     del statements, outgoing
 
 

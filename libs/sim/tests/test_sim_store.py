@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus.facts.statement_publisher import Outgoing
+from fairlead_bus.facts.statement_publisher import OutgoingEvent
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.verbs import CreateJob, DeleteJob
 from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention
@@ -45,7 +45,7 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
         cluster.create(a_request(id_), 10)
     cluster.delete(DeleteJob(scope="team-a", id="three"), 11)
     cluster.advance(12)
-    event = Outgoing(seq=1, subject="s", msg_id="m", payload=b"p")
+    event = OutgoingEvent(seq=1, subject="s", msg_id="m", payload=b"p")
     store.commit(batch_of(cluster.take_changes(), cluster.counters, [event]))
     cluster.advance(61)  # "three" ended at 11: it is forgotten, and its name is kept
     store.commit(batch_of(cluster.take_changes(), cluster.counters, []))
@@ -156,8 +156,8 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
 
 def test_a_commit_that_fails_changes_nothing(tmp_path: Path) -> None:
     store = ClusterStore(tmp_path / "sim.sqlite", "sim")
-    event = Outgoing(seq=1, subject="s", msg_id="m", payload=b"p")
-    broken = Outgoing(seq=2, subject="s", msg_id="m", payload=None)  # type: ignore[arg-type] # what the file refuses
+    event = OutgoingEvent(seq=1, subject="s", msg_id="m", payload=b"p")
+    broken = OutgoingEvent(seq=2, subject="s", msg_id="m", payload=None)  # type: ignore[arg-type] # what the file refuses
     with pytest.raises(ClusterStoreError):
         store.commit(batch_of(ClusterChanges(), ClusterCounters(), [event, broken]))
     assert store.load().outbox == []

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.base.instants import SECOND
 from fairlead_slurm import cluster, quantities
 from fairlead_slurm.errors import UnreadableError
-from fairlead_slurm.queue import _FIELDS, QueueFormat, QueueReader, Reading
+from fairlead_slurm.queue import _FIELDS, QueueFormat, QueueReader, QueueReading
 
 HOSTILE = [
     "$(touch /tmp/owned)",
@@ -52,7 +52,7 @@ PLAIN = {
 }
 
 
-def read(form: QueueFormat, *rows: dict[str, str]) -> Reading:
+def read(form: QueueFormat, *rows: dict[str, str]) -> QueueReading:
     """The first reading of these rows."""
     return QueueReader().read(printed(form, *rows).encode(), form)
 

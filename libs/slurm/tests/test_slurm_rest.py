@@ -14,7 +14,7 @@ import pytest
 
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import SlurmUnreachableError, UnreadableError
-from fairlead_slurm.queue import Reading, SlurmJob
+from fairlead_slurm.queue import QueueReading, SlurmJob
 from fairlead_slurm.rest.api import api_of
 from fairlead_slurm.rest.client import RestClient
 from fairlead_slurm.rest.controller import RestController
@@ -117,12 +117,12 @@ def all_kinds_of_jobs(lab: SlurmLab) -> str:
     return lab.submit("speech", WHOLE, "--array=1-600", "--hold")
 
 
-def by_id(reading: Reading) -> dict[str, SlurmJob]:
+def by_id(reading: QueueReading) -> dict[str, SlurmJob]:
     assert reading.unreadable == 0
     return {job.id: job for job in reading.jobs}
 
 
-def differences(before: Reading, found: Reading, after: Reading) -> list[object]:
+def differences(before: QueueReading, found: QueueReading, after: QueueReading) -> list[object]:
     """The first few, as (job, field, found, wanted); what slurmctld changed meanwhile is left out. All of them would take minutes
     to print."""
     first, middle, last = (
@@ -290,7 +290,7 @@ FORMS = {
 """A record of one job as both releases tell it."""
 
 
-def read(*records: dict[str, object]) -> Reading:
+def read(*records: dict[str, object]) -> QueueReading:
     return reading_of(msgspec.json.encode({"jobs": records, "errors": []}))
 
 

@@ -19,7 +19,7 @@ from fairlead_admitter.report.adherence import (
 )
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.frontend.capabilities import Capabilities
-from fairlead_contracts.messages.members import Followed, LeaderLease, OutOfTurn
+from fairlead_contracts.messages.members import FollowedOrder, LeaderLease, OutOfTurn
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy.rules.rulebook import Rulebook
@@ -369,7 +369,7 @@ def test_reserve_mode_and_queues_that_state_no_quota_are_not_measured() -> None:
     assert pool.adherence.stated() == []
     pool.policy.rulebook = a_rulebook()
     pool.look(after=1.0)
-    assert pool.adherence.stated() == [Followed(pool=POOL, since=pool.wall())]
+    assert pool.adherence.stated() == [FollowedOrder(pool=POOL, since=pool.wall())]
     pool.facts.apply({"queue": msgspec.structs.replace(QUEUE, rev=2, quotas=[])})
     pool.look(after=1.0)
     assert pool.adherence.stated() == []

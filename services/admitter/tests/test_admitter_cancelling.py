@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_admitter.intake.admission import SubmissionCheck
 from fairlead_admitter.intake.cancelling import Canceller, CancelVerdict, is_over, verdict
-from fairlead_admitter.intake.creation import Created, JobOrder, Removal, RetryingCreator
+from fairlead_admitter.intake.creation import CreatedJob, JobOrder, Removal, RetryingCreator
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.replies import MOST_IN_ORDER, ReplyPublisher, Sender, SubmissionRefusal
@@ -124,7 +124,7 @@ class NamesLetGo:
     def begin_anew(self) -> None:
         """Forgets nothing."""
 
-    async def create(self, order: JobOrder) -> Created:
+    async def create(self, order: JobOrder) -> CreatedJob:
         raise AssertionError(f"nobody submits {order} here")
 
     async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:

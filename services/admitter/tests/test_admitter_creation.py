@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendSlowError
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, Removal, RetryingCreator
+from fairlead_admitter.intake.creation import CreatedJob, Creation, JobOrder, Removal, RetryingCreator
 from fairlead_bus import ConnectionSettings, Delivery, NotYetError, connect
 from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
@@ -50,11 +50,11 @@ class Failing(Creating):
     def begin_anew(self) -> None:
         self.begun_anew += 1
 
-    async def create(self, order: JobOrder) -> Created:
+    async def create(self, order: JobOrder) -> CreatedJob:
         error = self.errors.get(order.scope)
         if error is not None:
             raise error
-        return Created(outcome=Creation.CREATED)
+        return CreatedJob(outcome=Creation.CREATED)
 
 
 async def test_a_new_lead_begins_without_what_earlier_orders_met_here_and_in_the_frontend() -> None:
@@ -137,7 +137,7 @@ class Slow(Creating):
     def begin_anew(self) -> None:
         """Has nothing to forget."""
 
-    async def create(self, order: JobOrder) -> Created:
+    async def create(self, order: JobOrder) -> CreatedJob:
         self.begun.append(order.id)
         self.now[order.scope] += 1
         self.most |= self.now
@@ -147,7 +147,7 @@ class Slow(Creating):
             await asyncio.sleep(0)
         finally:
             self.now[order.scope] -= 1
-        return Created(outcome=Creation.CREATED)
+        return CreatedJob(outcome=Creation.CREATED)
 
 
 async def test_who_finds_no_place_is_called_in_the_order_of_asking() -> None:

@@ -10,7 +10,7 @@ from fairlead_admitter.observe.decision_gate import (
     Doubt,
     Holders,
     PoolHeads,
-    Unsettled,
+    UnsettledPool,
 )
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.members import MemberLease
@@ -34,7 +34,7 @@ def claim(shard: int, owner: str) -> Decision:
     return a_decision(shard=shard, owner=owner, epoch=0, turn=0, basis=None, queue_heads=[], revision={})
 
 
-def settled(gate: DecisionGate, *leases: MemberLease, policy: int = 1) -> PoolHeads | Unsettled:
+def settled(gate: DecisionGate, *leases: MemberLease, policy: int = 1) -> PoolHeads | UnsettledPool:
     """The pool's heads as somebody asks who looks again and again: leases that stand are the same value each time."""
     holders = HELD_BY_BOTH if leases == BOTH else Holders(leases)
     return gate.settle(POOL, shards=2, policy=policy, holders=holders)
@@ -55,8 +55,8 @@ def test_a_pool_is_looked_at_anew_only_once_something_changed() -> None:
     gate = two_shards()
     heads = settled(gate, *BOTH)
     assert settled(gate, *BOTH) is heads
-    assert settled(gate, *BOTH, policy=2) == Unsettled(doubt=Doubt.OTHER_POLICY, shard=0, owner="a")
-    assert settled(gate, BOTH[0]) == Unsettled(doubt=Doubt.OWNER_GONE, shard=1, owner="b")
+    assert settled(gate, *BOTH, policy=2) == UnsettledPool(doubt=Doubt.OTHER_POLICY, shard=0, owner="a")
+    assert settled(gate, BOTH[0]) == UnsettledPool(doubt=Doubt.OWNER_GONE, shard=1, owner="b")
     assert settled(gate, *BOTH) == heads
     newer = a_decision(shard=1, owner="b", turn=9)
     gate.accept(newer)
@@ -64,13 +64,13 @@ def test_a_pool_is_looked_at_anew_only_once_something_changed() -> None:
     assert isinstance(found, PoolHeads)
     assert found.decisions[1] is newer
     gate.withdraw(POOL, 1)
-    assert settled(gate, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
+    assert settled(gate, *BOTH) == UnsettledPool(doubt=Doubt.MISSING, shard=1)
 
 
 def test_a_pool_is_settled_once_every_shard_was_decided_by_a_live_owner() -> None:
     gate = DecisionGate()
     gate.accept(a_decision(shard=0, owner="a"))
-    assert settled(gate, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
+    assert settled(gate, *BOTH) == UnsettledPool(doubt=Doubt.MISSING, shard=1)
     gate.accept(a_decision(shard=1, owner="b"))
     heads = settled(gate, *BOTH)
     assert isinstance(heads, PoolHeads)
@@ -91,7 +91,7 @@ def test_an_owner_that_may_not_speak_unsettles_the_pool(
     leases: tuple[MemberLease, ...], policy: int, doubt: Doubt
 ) -> None:
     found = settled(two_shards(), *leases, policy=policy)
-    assert isinstance(found, Unsettled)
+    assert isinstance(found, UnsettledPool)
     assert found.doubt is doubt
 
 
@@ -102,7 +102,7 @@ def test_decisions_of_two_capacities_or_of_two_releases_rules_are_not_merged(
     gate = two_shards()
     gate.accept(a_decision(shard=1, owner="b", turn=2, basis=a_basis(**other)))
     found = settled(gate, *BOTH)
-    assert isinstance(found, Unsettled)
+    assert isinstance(found, UnsettledPool)
     assert found.doubt is Doubt.MIXED_BASIS
 
 
@@ -122,7 +122,7 @@ def test_a_claim_unsettles_until_its_owner_decides_with_a_higher_epoch() -> None
     assert gate.accept(claim(1, "c")) is DecisionVerdict.CLAIM
     assert gate.accept(claim(1, "c")) is DecisionVerdict.REPEATED
     found = settled(gate, *BOTH, lease("c", [1]))
-    assert isinstance(found, Unsettled)
+    assert isinstance(found, UnsettledPool)
     assert found.doubt is Doubt.CHANGING_HANDS
     # The former owner has a decision on its way: its epoch ended with the claim.
     assert gate.accept(a_decision(shard=1, owner="b", turn=2)) is DecisionVerdict.LOWER_EPOCH
@@ -134,7 +134,7 @@ def test_a_deleted_decision_is_missing_and_its_epoch_still_stands() -> None:
     gate = two_shards()
     gate.withdraw(POOL, 1)
     found = settled(gate, *BOTH)
-    assert isinstance(found, Unsettled)
+    assert isinstance(found, UnsettledPool)
     assert found.doubt is Doubt.MISSING
     assert gate.accept(a_decision(shard=1, owner="b", epoch=0, turn=9)) is DecisionVerdict.LOWER_EPOCH
 
@@ -167,7 +167,7 @@ def test_whatever_arrives_the_highest_epoch_and_turn_seen_is_what_counts(
         best = max(best or (0, 0), (epoch, turn))
     found = gate.settle(POOL, shards=1, policy=1, holders=Holders([lease("a", [0])]))
     if best is None:
-        assert isinstance(found, Unsettled)
+        assert isinstance(found, UnsettledPool)
     else:
         assert isinstance(found, PoolHeads)
         assert (found.decisions[0].epoch, found.decisions[0].turn) == best
@@ -177,6 +177,6 @@ def test_a_claim_that_holds_its_content_is_no_decision_of_the_past() -> None:
     gate = two_shards()
     content = a_decision(shard=0, owner="new", epoch=0, turn=0)
     assert gate.accept(content) is DecisionVerdict.CLAIM
-    assert settled(gate, *BOTH) != Unsettled(doubt=Doubt.MISSING, shard=0)
+    assert settled(gate, *BOTH) != UnsettledPool(doubt=Doubt.MISSING, shard=0)
     fresh = DecisionGate()
     assert fresh.accept(content) is DecisionVerdict.TAKEN

@@ -20,7 +20,7 @@ from fairlead_admitter.frontends.kueue.manifests import (
     pytorch_manifest,
 )
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError, Removal
+from fairlead_admitter.intake.creation import CreatedJob, Creation, JobOrder, JobRefusedError, Removal
 from fairlead_admitter.intake.entry_queue import entry_queue_for
 from fairlead_bus import Bus
 from fairlead_bus.server.provision import provision
@@ -370,7 +370,7 @@ async def test_what_the_api_server_finds_wrong_is_told_under_the_submissions_own
 async def test_a_tenant_without_a_door_has_no_queue(jobs: KueueJobs, team: Team) -> None:
     assert (await jobs.create(an_order("elsewhere"))).outcome is Creation.NO_QUEUE
     assert (await jobs.create(an_order(team.name, queue="lost"))).outcome is Creation.NO_QUEUE
-    assert await jobs.create(an_order(team.name, queue=team.queue)) == Created(
+    assert await jobs.create(an_order(team.name, queue=team.queue)) == CreatedJob(
         outcome=Creation.CREATED, queue=team.queue, job="x"
     )
 

@@ -18,7 +18,7 @@ from fairlead_admitter.errors import (
     FrontendDownError,
     FrontendRefusedError,
 )
-from fairlead_admitter.observe.decision_gate import Doubt, Unsettled
+from fairlead_admitter.observe.decision_gate import Doubt, UnsettledPool
 from fairlead_admitter.observe.expectations import Expectations, WriteConfirmation
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS, JobBackoff
 from fairlead_admitter.observe.policy_view import PolicyView
@@ -330,8 +330,8 @@ def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
     with capture_logs() as logs:
         kept = a_staleness(metrics, clock)
         for clock.now in (0.0, 9.0, 11.0, 12.0):
-            kept.lack("p", Unsettled(doubt=Doubt.OWNER_GONE, shard=3))
-        kept.lack("just now", Unsettled(doubt=Doubt.OWNER_GONE))
+            kept.lack("p", UnsettledPool(doubt=Doubt.OWNER_GONE, shard=3))
+        kept.lack("just now", UnsettledPool(doubt=Doubt.OWNER_GONE))
         assert kept.stale() == "p: owner-gone (shard 3) for 12 s"
         assert kept.by_pool() == {"p": "owner-gone (shard 3) for 12 s"}
         assert [shown(metrics, name, "p") for name in ("unsettled", "stale")] == [1, 1]
@@ -352,7 +352,7 @@ def test_a_pool_that_needs_no_order_is_not_complained_about() -> None:
     metrics = Metrics("admitter")
     kept = a_staleness(metrics, lambda: 0.0)
     for pool in ("p", "q"):
-        kept.lack(pool, Unsettled(doubt=Doubt.MISSING))
+        kept.lack(pool, UnsettledPool(doubt=Doubt.MISSING))
     kept.excuse("p")
     kept.keep([])
     with capture_logs() as logs:

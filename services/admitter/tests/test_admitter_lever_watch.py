@@ -14,7 +14,7 @@ from fairlead_admitter.apply.lever_probe import (
     REST_SECONDS,
     SILENT_SECONDS,
     LeverWatch,
-    Obeyed,
+    ObeyedLevers,
 )
 from fairlead_admitter.errors import FrontendBalkedError
 from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName
@@ -38,10 +38,10 @@ class OneLeverFrontend:
     outages: int = 0
     dead: bool = False
 
-    async def probe(self) -> Obeyed:
+    async def probe(self) -> ObeyedLevers:
         self.probes += 1
         self._answer()
-        return Obeyed(lever=self.obeys, evidence="it was tried")
+        return ObeyedLevers(lever=self.obeys, evidence="it was tried")
 
     async def glance(self) -> LeverName | None:
         self.glances += 1

@@ -7,7 +7,7 @@ import msgspec
 
 from fairlead_checker.check_entries import Entry
 from fairlead_checker.checker import Checker
-from fairlead_checker.facts import Checked, checked, pod_use
+from fairlead_checker.facts import CheckedWorkload, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.instruments import CheckerInstruments, CheckTraces
 from fairlead_checker.settings import CheckerSettings
@@ -73,7 +73,7 @@ class CheckedCluster:
     # --- what is asked of it
 
     @property
-    def workloads(self) -> list[Checked]:
+    def workloads(self) -> list[CheckedWorkload]:
         found = (checked(msgspec.convert(one, Workload)) for one in self._found.values())
         return [one for one in found if one is not None]
 
@@ -87,12 +87,12 @@ class CheckedCluster:
         self.told.append(span)
         return True
 
-    async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
+    async def state(self, workload: CheckedWorkload, entries: Sequence[Entry]) -> bool:
         self.written.append((workload.name, str(entries[0]["state"])))
         self.on_write()
         return not self.refuses
 
-    async def end_wait(self, workload: Checked) -> bool:
+    async def end_wait(self, workload: CheckedWorkload) -> bool:
         self.written.append((workload.name, "let in"))
         return True
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_checker.facts import Checked, checked, pod_use
+from fairlead_checker.facts import CheckedWorkload, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.node_snapshot import NodeSnapshot
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
@@ -37,7 +37,7 @@ def gang(
     flavor: str = "f",
     annotations: KubeObject | None = None,
     **spec: object,
-) -> Checked:
+) -> CheckedWorkload:
     found = {
         "metadata": {
             "name": name, "namespace": "a", "uid": name,

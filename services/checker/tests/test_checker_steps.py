@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_checker.facts import Checked, checked
+from fairlead_checker.facts import CheckedWorkload, checked
 from fairlead_checker.steps import RESET, CheckStep, step_of
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_kube.kinds.objects import instant
@@ -24,7 +24,7 @@ def workload(
     name: str = "gang-fit",
     at: str = "2026-11-22T11:59:58Z",
     requeue_at: str | None = None,
-) -> Checked | None:
+) -> CheckedWorkload | None:
     found = {
         "metadata": {"name": "w", "namespace": "a", "uid": "u", "resourceVersion": "7"},
         "status": {
@@ -68,7 +68,7 @@ LATER, EARLIER = "2026-11-22T12:00:30Z", "2026-11-22T11:59:59Z"
         pytest.param(workload(QUOTA, state="Rejected"), CheckStep.NONE, id="rejected by hand"),
     ],
 )  # fmt: skip
-def test_the_next_step_follows_from_what_stands(found: Checked, step: CheckStep) -> None:
+def test_the_next_step_follows_from_what_stands(found: CheckedWorkload, step: CheckStep) -> None:
     assert step_of(found, OURS, NOW) is step
     assert found.version == "7"
 

@@ -15,7 +15,7 @@ from fairlead_contracts.messages.questions import (
     ExplainReply,
     Explanation,
     PoolQueue,
-    Promised,
+    PromisedStarts,
     QueueReply,
     Steering,
     UnrankedJob,
@@ -83,7 +83,7 @@ def test_why_a_job_is_held_leads_its_explanation_and_stands_there_once() -> None
 
 
 def test_who_waits_behind_a_promised_start_is_told_of_it_and_the_first_is_not_told_twice() -> None:
-    promised = Promised(job="team-b/big", tenant="team-b", by=NOW)
+    promised = PromisedStarts(job="team-b/big", tenant="team-b", by=NOW)
     steering = Steering(cluster="prod", frontend="kueue", enforcement="standing", promised=promised)
     found = Explanation(
         cluster="prod", scope="team-a", id="small", uid="u1", phase="waiting", queue="main", pool="gpu", tenant="team-a",

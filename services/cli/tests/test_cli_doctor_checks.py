@@ -9,7 +9,7 @@ import pytest
 from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks import CHECKS, examine, known_names
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
-from fairlead_cli.kueue.doctor.survey import Right, Survey
+from fairlead_cli.kueue.doctor.survey import NeededRight, Survey
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -260,7 +260,9 @@ FOUND: list[tuple[str, Severity, Survey]] = [
         Severity.ERROR,
         changed(
             rights=[
-                Right(service="admitter", account="me", verb="patch", resource="workloads", allowed=False),
+                NeededRight(
+                    service="admitter", account="me", verb="patch", resource="workloads", allowed=False
+                ),
             ]
         ),
     ),
@@ -270,7 +272,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
         changed(
             admission_checks=msgspec.convert([GANG_FIT], list[AdmissionCheck]),
             rights=[
-                Right(
+                NeededRight(
                     service="checker",
                     account="me",
                     verb="patch",
@@ -286,7 +288,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
         Severity.INFO,
         changed(
             rights=[
-                Right(
+                NeededRight(
                     service="admitter",
                     account="me",
                     verb="impersonate",

@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from fairlead_cli.findings import Finding, Severity, findings_view, warning
 from fairlead_cli.kueue.doctor.checks import examine
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, KueueSeen
-from fairlead_cli.kueue.doctor.survey import Right, Survey
+from fairlead_cli.kueue.doctor.survey import NeededRight, Survey
 from fairlead_cli.printing import print_answer
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, REGISTER
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
@@ -25,7 +25,7 @@ PLAIN = things.cluster_queue("gpus", {GPU: 16}, flavor="a100")
 
 
 def surveyed(
-    *workloads: KubeObject, queue: KubeObject = PLAIN, user: str = "", rights: Iterable[Right] = ()
+    *workloads: KubeObject, queue: KubeObject = PLAIN, user: str = "", rights: Iterable[NeededRight] = ()
 ) -> Survey:
     """Two nodes of eight cards, one queue of all of them, and these waiting."""
     return Survey(
@@ -119,7 +119,9 @@ def test_gangs_that_are_alike_are_one_finding() -> None:
 @pytest.mark.parametrize("account", ["me", "system:serviceaccount:fairlead:fairlead-admitter"])
 def test_what_only_the_user_was_asked_for_is_told_as_the_users_own(account: str) -> None:
     asked = [
-        Right(service="admitter", account=account, verb=verb, resource="x", namespace="team-a", allowed=True)
+        NeededRight(
+            service="admitter", account=account, verb=verb, resource="x", namespace="team-a", allowed=True
+        )
         for verb in ("patch", "impersonate")
     ]
     told = [
@@ -136,7 +138,9 @@ def test_what_only_the_user_was_asked_for_is_told_as_the_users_own(account: str)
 @pytest.mark.parametrize("account", ["me", "system:serviceaccount:fairlead:fairlead-admitter"])
 def test_a_right_that_only_the_user_lacks_is_not_said_to_lack_to_the_services(account: str) -> None:
     lacks = [
-        Right(service="admitter", account=account, verb=verb, resource="x", namespace="team-a", allowed=False)
+        NeededRight(
+            service="admitter", account=account, verb=verb, resource="x", namespace="team-a", allowed=False
+        )
         for verb in ("patch", "impersonate")
     ]
     survey = surveyed(user="me", rights=lacks)

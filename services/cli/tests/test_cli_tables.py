@@ -24,7 +24,7 @@ from fairlead_contracts.messages.questions import (
     Adherence,
     AheadOf,
     Explanation,
-    Promised,
+    PromisedStarts,
     QueueReply,
     RankedPosition,
     Steering,
@@ -194,7 +194,9 @@ def test_an_empty_queue_says_so() -> None:
 
 
 def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobody_waits() -> None:
-    promised = Promised(job="team-b/gang", tenant="team-b", by=NOW, passing=[f"team-a/{n}" for n in range(7)])
+    promised = PromisedStarts(
+        job="team-b/gang", tenant="team-b", by=NOW, passing=[f"team-a/{n}" for n in range(7)]
+    )
     steering = Steering(
         cluster="sim",
         frontend="sim",
@@ -226,17 +228,21 @@ def test_a_cluster_of_which_nothing_is_known_yet_is_told_with_the_reason() -> No
 
 def test_promises_are_told_without_names_to_a_tenant_and_with_the_reason_where_there_is_none() -> None:
     assert "a job of team-b is the first that does not fit" in promised_in_words(
-        Promised(tenant="team-b", by=NOW)
+        PromisedStarts(tenant="team-b", by=NOW)
     )
     assert "no start is promised to it: nobody knows" in promised_in_words(
-        Promised(job="a/b", tenant="a", why_none="nobody knows")
+        PromisedStarts(job="a/b", tenant="a", why_none="nobody knows")
     )
-    unlimited = Promised(
+    unlimited = PromisedStarts(
         job="a/b", tenant="a", why_none="runs without a limit", in_its_way=["a/nl", "c/more"]
     )
     assert promised_in_words(unlimited).endswith(": runs without a limit: a/nl, c/more")
-    assert promised_in_words(Promised(job="ns/x", tenant="a", by=NOW)).startswith("ns/x of a is the first")
-    assert promised_in_words(Promised(why_not="it is BestEffortFIFO")).endswith(": it is BestEffortFIFO")
+    assert promised_in_words(PromisedStarts(job="ns/x", tenant="a", by=NOW)).startswith(
+        "ns/x of a is the first"
+    )
+    assert promised_in_words(PromisedStarts(why_not="it is BestEffortFIFO")).endswith(
+        ": it is BestEffortFIFO"
+    )
 
 
 def test_tenants_show_share_beside_entitlement() -> None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_contracts.messages.members import LeaderLease, Reserved
+from fairlead_contracts.messages.members import LeaderLease, ReservedStarts
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import Phase, subject_of
 from fairlead_policy.levels.operators import OperatorWords
@@ -20,7 +20,7 @@ HEAD = a_job(uid="head", id="gang")
 NOON = 1_760_000_000_000_000
 
 
-def leader_that_says(reserved: Reserved | None) -> StatedLeaders:
+def leader_that_says(reserved: ReservedStarts | None) -> StatedLeaders:
     """The admitter of cluster c1; none where it says nothing."""
     if reserved is None:
         return StatedLeaders()
@@ -29,14 +29,16 @@ def leader_that_says(reserved: Reserved | None) -> StatedLeaders:
     )
 
 
-def told(uid: str, reserved: Reserved | None, *, open_names: bool = True, phase: str = "waiting") -> str:
+def told(
+    uid: str, reserved: ReservedStarts | None, *, open_names: bool = True, phase: str = "waiting"
+) -> str:
     cache = ClusterCache()
     all_steps(cache.learning({subject_of(HEAD): HEAD}))
     asked = Explanation(cluster="c1", scope="team-a", id=uid, uid=uid, phase=phase, queue="main", pool="gpu")
     return " ".join(ReserveView(cache, leader_that_says(reserved)).reasons(asked, open_names=open_names))
 
 
-PROMISED = Reserved(pool="gpu", head="head", shadow=NOON, passing=["small"])
+PROMISED = ReservedStarts(pool="gpu", head="head", shadow=NOON, passing=["small"])
 
 
 @pytest.mark.parametrize(
@@ -46,19 +48,19 @@ PROMISED = Reserved(pool="gpu", head="head", shadow=NOON, passing=["small"])
         ("small", PROMISED, "passes gang, the first that does not fit,"),
         (
             "head",
-            Reserved(pool="gpu", head="head", why_none="runs without a limit are in the way"),
+            ReservedStarts(pool="gpu", head="head", why_none="runs without a limit are in the way"),
             "no start",
         ),
-        ("head", Reserved(pool="gpu", why_not="it is BestEffortFIFO"), "it is BestEffortFIFO"),
+        ("head", ReservedStarts(pool="gpu", why_not="it is BestEffortFIFO"), "it is BestEffortFIFO"),
     ],
 )
-def test_what_concerns_a_job_is_told(uid: str, reserved: Reserved, words: str) -> None:
+def test_what_concerns_a_job_is_told(uid: str, reserved: ReservedStarts, words: str) -> None:
     assert words.lower() in told(uid, reserved).lower()
 
 
 def test_where_somebody_passes_it_is_said_that_numbers_are_those_by_fairness_alone() -> None:
     assert all("by fairness alone" in told(uid, PROMISED) for uid in ("head", "small"))
-    assert "by fairness alone" not in told("head", Reserved(pool="gpu", head="head", shadow=NOON))
+    assert "by fairness alone" not in told("head", ReservedStarts(pool="gpu", head="head", shadow=NOON))
 
 
 def test_others_jobs_are_not_named_to_a_tenant() -> None:
@@ -71,7 +73,7 @@ def test_a_run_that_keeps_the_head_from_a_promise_is_named_but_to_another_tenant
     all_steps(cache.adopting(a_document(), 1))
     run = a_job(uid="run", id="nl", scope="team-b", phase=Phase.RUNNING)
     all_steps(cache.learning({subject_of(one): one for one in (HEAD, run)}))
-    reserved = Reserved(pool="gpu", head="head", why_none="runs without a limit", in_its_way=[uid])
+    reserved = ReservedStarts(pool="gpu", head="head", why_none="runs without a limit", in_its_way=[uid])
     view = ReserveView(cache, leader_that_says(reserved))
     asked = Explanation(
         cluster="c1", scope="team-a", id="gang", uid="head", phase="waiting", queue="main", pool="gpu"
@@ -85,8 +87,8 @@ def test_a_run_that_keeps_the_head_from_a_promise_is_named_but_to_another_tenant
     assert promised.in_its_way == (["team-b/nl"] if uid == "run" else msgspec.UNSET)
 
 
-@pytest.mark.parametrize("reserved", [None, PROMISED, Reserved(pool="cpu", why_not="other")])
-def test_what_does_not_concern_it_is_not_told(reserved: Reserved | None) -> None:
+@pytest.mark.parametrize("reserved", [None, PROMISED, ReservedStarts(pool="cpu", why_not="other")])
+def test_what_does_not_concern_it_is_not_told(reserved: ReservedStarts | None) -> None:
     assert told("another", reserved) == ""
     assert told("head", reserved, phase="running") == ""
 

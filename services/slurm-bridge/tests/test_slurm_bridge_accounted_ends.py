@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from fairlead_bus.facts.announcer import Statements
-from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
+from fairlead_bus.facts.statement_publisher import OutgoingEvent, StateChange
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, SECOND, Micros, to_seconds
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import JobState, Outcome, State
@@ -67,7 +67,7 @@ class OneBridge:
         self.uptime = 0.0
         self.looks = 0
         self.heard_at: Micros | None = None
-        self.outbox: list[Outgoing] = []
+        self.outbox: list[OutgoingEvent] = []
         self.leading = nats is None
         self.nats = {} if nats is None else nats
         self.truth: dict[str, State] = {}
@@ -104,7 +104,7 @@ class OneBridge:
         assert JobEnded not in map(type, self.acked())
         return runs
 
-    def tell(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
+    def tell(self, statements: Statements, outgoing: Collection[OutgoingEvent] = ()) -> None:
         for subject, state in statements.items():
             self.truth.pop(subject, None)
             if state is not None:
@@ -147,7 +147,7 @@ class OneBridge:
         return _events(outbox)
 
 
-def _events(outgoing: Sequence[Outgoing]) -> list[AnyEvent]:
+def _events(outgoing: Sequence[OutgoingEvent]) -> list[AnyEvent]:
     return [EVENT.decode(one.payload) for one in outgoing]
 
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.frontend.verbs import DeleteJob, VerbOutcome
 from fairlead_runtime.metrics import Metrics
-from fairlead_slurm import Reading
+from fairlead_slurm import QueueReading
 from fairlead_slurm.errors import RetryableSlurmError, SlurmUnreachableError, UnreadableError
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.instruments import BridgeInstruments
@@ -34,13 +34,13 @@ class Slurmctld:
         self.quiet = asyncio.Event()
         self._busy = busy
 
-    async def jobs(self) -> Reading:
+    async def jobs(self) -> QueueReading:
         """Tell another job each time, for the first `busy` readings."""
         self.readings += 1
         self.read.set()
         if self.readings > self._busy:
             self.quiet.set()
-        return Reading(jobs=[a_slurm_job(str(min(self.readings, self._busy) + 1))], unreadable=0)
+        return QueueReading(jobs=[a_slurm_job(str(min(self.readings, self._busy) + 1))], unreadable=0)
 
     async def nodes(self) -> list[object]:
         return [a_node("n1", "gpu")]
@@ -61,7 +61,7 @@ class Slurmctld:
 class KilledOnce(Slurmctld):
     """A slurmctld that dies between its answers about nodes and jobs, and comes back."""
 
-    async def jobs(self) -> Reading:
+    async def jobs(self) -> QueueReading:
         reading = await super().jobs()
         if self.readings == 1:
             raise RetryableSlurmError("slurmctld does not answer")
@@ -71,7 +71,7 @@ class KilledOnce(Slurmctld):
 class Away(Slurmctld):
     """A slurmctld that is away for some readings, and said to be in other words each time."""
 
-    async def jobs(self) -> Reading:
+    async def jobs(self) -> QueueReading:
         reading = await super().jobs()
         if self.readings == 4:
             raise UnreadableError("half a table")
@@ -119,13 +119,13 @@ class Cancellable(Slurmctld):
 
     cancelled: Sequence[str] = ()
 
-    async def jobs(self) -> Reading:
+    async def jobs(self) -> QueueReading:
         reading = await super().jobs()
         made = [
             a_slurm_job("11", comment="fairlead=known digest=00"),
             a_slurm_job("12", comment="fairlead=lost digest=00"),
         ]
-        return Reading(jobs=[*reading.jobs, *made, a_slurm_job("13")], unreadable=0)
+        return QueueReading(jobs=[*reading.jobs, *made, a_slurm_job("13")], unreadable=0)
 
     async def cancel(self, jobs: Sequence[str]) -> dict[str, str]:
         self.cancelled = jobs

@@ -31,7 +31,7 @@ from fairlead_watcher import sources
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.objects.workload_context import LocalQueueFacts, local_queue_facts
-from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, WatchedKinds, Watching
+from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, SourceContext, WatchedKinds
 from fairlead_watcher.watcher import Watcher
 
 GROUP = "kueue.x-k8s.io"
@@ -114,7 +114,7 @@ class SourceTaker:
         self.troubles: set[str] = set()
         self.tally = BusTally()
         self.source = KindSource(
-            Watching(client, self.wake, self.tally, PROBE_SECONDS),
+            SourceContext(client, self.wake, self.tally, PROBE_SECONDS),
             LOCAL_QUEUES,
             local_queue_facts,
             self.take,
@@ -312,7 +312,7 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
         sources = WatchedKinds(
             [
                 KindSource(
-                    Watching(client, wake, BusTally(), PROBE_SECONDS),
+                    SourceContext(client, wake, BusTally(), PROBE_SECONDS),
                     LOCAL_QUEUES,
                     local_queue_facts,
                     view.local_queue,

@@ -49,7 +49,7 @@ from fairlead_bus.errors import (
     UnavailableError,
     WrongRevisionError,
 )
-from fairlead_bus.streams.bucket import Bucket, Readable, bucket_stream, writer_of
+from fairlead_bus.streams.bucket import Bucket, ReadableValue, bucket_stream, writer_of
 from fairlead_bus.streams.delivery import Delivery
 from fairlead_bus.streams.follower import Follower
 from fairlead_bus.streams.mirror import Mirror, is_deletion
@@ -83,7 +83,7 @@ __all__ = [
     "PublishFailedError",
     "PublishUncertainError",
     "Publisher",
-    "Readable",
+    "ReadableValue",
     "Rejected",
     "RemoteError",
     "RetryableBusError",

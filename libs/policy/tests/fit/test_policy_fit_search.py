@@ -12,7 +12,7 @@ from fairlead_contracts.frontend.observed import LabelRequirement
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.node_table import ZoneNodes
-from fairlead_policy.fit.packing import Budget, Want, pack, packing_rank, take
+from fairlead_policy.fit.packing import Budget, CardRequest, pack, packing_rank, take
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
@@ -124,7 +124,7 @@ def test_many_nodes_are_not_searched_and_that_is_said() -> None:
 # Cards of one node ----------------------------------------------------------------------------------------------------
 
 
-def brimful_cards(seed: int) -> tuple[list[CardState], list[Want]]:
+def brimful_cards(seed: int) -> tuple[list[CardState], list[CardRequest]]:
     """Cards as large as a random sharing needs, in half of the cases something less."""
     rng = Random(seed)
     card_annotations = [
@@ -135,7 +135,7 @@ def brimful_cards(seed: int) -> tuple[list[CardState], list[Want]]:
     if rng.random() < 0.2:
         card_annotations.append(CardAnnotations(use_uuids=("GPU-1", "GPU-2")))
     kinds = [
-        Want(
+        CardRequest(
             VgpuRequest(
                 count=rng.choice([1, 1, 2]), cores=rng.choice([0, 20, 50, 100]), memory=rng.randrange(1, 6)
             ),
@@ -161,7 +161,7 @@ def brimful_cards(seed: int) -> tuple[list[CardState], list[Want]]:
     return cards, sorted(wanted, key=packing_rank)
 
 
-def any_order(cards: tuple[CardState, ...], wanted: tuple[Want, ...]) -> bool:
+def any_order(cards: tuple[CardState, ...], wanted: tuple[CardRequest, ...]) -> bool:
     """Every order of the wants, every choice of cards."""
     if not wanted:
         return True
@@ -219,8 +219,8 @@ def test_gangs_share_cards_wherever_any_order_of_starting_lets_them() -> None:
 def test_cards_that_are_alike_differ_for_who_names_one() -> None:
     cards = [a_card(uuid="GPU-0", count=1, memory=8), a_card(uuid="GPU-1", count=1, memory=8)]
     anyone, named = (
-        Want(VgpuRequest(count=1), CardAnnotations()),
-        Want(VgpuRequest(count=1), CardAnnotations(use_uuids=("GPU-0",))),
+        CardRequest(VgpuRequest(count=1), CardAnnotations()),
+        CardRequest(VgpuRequest(count=1), CardAnnotations(use_uuids=("GPU-0",))),
     )
     assert pack(cards, [anyone, named], Budget(100)) == [(1,), (0,)]
 
@@ -252,7 +252,7 @@ def test_too_many_asks_for_a_search_are_left_open() -> None:
     assert (
         pack(
             [a_card(uuid="a", count=999, memory=999)],
-            [Want(VgpuRequest(count=1), CardAnnotations())] * 201,
+            [CardRequest(VgpuRequest(count=1), CardAnnotations())] * 201,
             budget,
         )
         is None
@@ -270,7 +270,7 @@ def test_as_many_pods_of_two_containers_fit_as_by_every_way_to_start_them() -> N
         cards = tuple(
             a_card(uuid=f"GPU-{at}", count=4, memory=rng.randrange(4, 13)) for at in range(rng.choice([2, 3]))
         )
-        wants = tuple(Want(ask, shape.card_annotations) for ask in asks)
+        wants = tuple(CardRequest(ask, shape.card_annotations) for ask in asks)
         truth = max(pods for pods in range(4) if any_order(cards, wants * pods))
         budget = Budget(100_000)
         assert pods_on_cards(cards, shape, 3, budget) == truth, seed

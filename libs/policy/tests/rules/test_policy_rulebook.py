@@ -12,7 +12,7 @@ from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Aging, Grant, Match, PolicyDocument, Pool, Tenant
-from fairlead_policy.rules.rulebook import Granted, Rulebook
+from fairlead_policy.rules.rulebook import GrantedClass, Rulebook
 from fairlead_testkit.inputs.builders import a_job
 
 DOCUMENT = PolicyDocument(
@@ -70,14 +70,18 @@ def test_a_scope_cannot_take_the_name_and_weight_of_a_tenant_that_does_not_match
 
 
 def test_classes_are_granted_not_taken() -> None:
-    assert BOOK.class_of(stated(), "vision") == Granted("normal", None)
-    assert BOOK.class_of(stated(requested_class="normal"), "speech") == Granted("normal", None)
-    assert BOOK.class_of(stated(requested_class="approved"), "vision") == Granted("approved", None)
-    assert BOOK.class_of(stated(requested_class="urgent"), "vision") == Granted("normal", "urgent")
-    assert BOOK.class_of(stated(requested_class="urgent", id="rescue"), "vision") == Granted("urgent", None)
-    assert BOOK.class_of(stated(requested_class="urgent", uid="rescue"), "vision") == Granted("urgent", None)
-    assert BOOK.class_of(stated(requested_class="approved"), "speech") == Granted("normal", "approved")
-    assert BOOK.class_of(stated(requested_class="made up"), "vision") == Granted("normal", "made up")
+    assert BOOK.class_of(stated(), "vision") == GrantedClass("normal", None)
+    assert BOOK.class_of(stated(requested_class="normal"), "speech") == GrantedClass("normal", None)
+    assert BOOK.class_of(stated(requested_class="approved"), "vision") == GrantedClass("approved", None)
+    assert BOOK.class_of(stated(requested_class="urgent"), "vision") == GrantedClass("normal", "urgent")
+    assert BOOK.class_of(stated(requested_class="urgent", id="rescue"), "vision") == GrantedClass(
+        "urgent", None
+    )
+    assert BOOK.class_of(stated(requested_class="urgent", uid="rescue"), "vision") == GrantedClass(
+        "urgent", None
+    )
+    assert BOOK.class_of(stated(requested_class="approved"), "speech") == GrantedClass("normal", "approved")
+    assert BOOK.class_of(stated(requested_class="made up"), "vision") == GrantedClass("normal", "made up")
 
 
 def test_weights_and_rates_are_the_decimals_of_the_document() -> None:

@@ -28,7 +28,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.explained import explain_in_snapshot
 from fairlead_policy.snapshot.levels import PLAIN_BAND, plan_snapshot_levels, steering_of
 from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, policy_of
-from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, PlacementWalk, walk
 from fairlead_policy.snapshot.reserve import in_reserved_order, reserve_snapshot
 from fairlead_testkit.inputs.fuzz_inputs import PlainDocument, a_policy, a_snapshot, mangle, scramble
 from fairlead_testkit.inputs.fuzzing import fuzz, fuzz_and_shrink
@@ -136,7 +136,7 @@ def check_told(snapshot: Snapshot) -> None:
     assert set(first) <= ranks.keys() - walked.never
 
 
-def check_fit(snapshot: Snapshot, pools: Sequence[OrderedPool]) -> Walk:
+def check_fit(snapshot: Snapshot, pools: Sequence[OrderedPool]) -> PlacementWalk:
     """Each job has an answer, and a reason where it has no position."""
     strategy = snapshot.policy.fit.strategy
     order = {pool.name: [position.uid for position in pool.positions] for pool in pools}

@@ -13,7 +13,7 @@ from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.levels import plan_snapshot_levels
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_policy.snapshot.placement import FitVerdict, JobFit, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, JobFit, PlacementWalk, walk
 
 GPU, MEM, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
 NOW = 1_760_000_000
@@ -47,7 +47,7 @@ def snapshot(*jobs: dict[str, object], nodes: list[dict[str, object]], **more: o
     )
 
 
-def walked(found: Snapshot, strategy: CardStrategy = CardStrategy.BINPACK) -> Walk:
+def walked(found: Snapshot, strategy: CardStrategy = CardStrategy.BINPACK) -> PlacementWalk:
     return walk(
         found, {pool.name: [p.uid for p in pool.positions] for pool in order_snapshot(found)}, strategy
     )

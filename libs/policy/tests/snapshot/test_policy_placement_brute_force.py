@@ -11,7 +11,7 @@ from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, PlacementWalk, walk
 from fairlead_testkit.inputs.cases import cases
 
 GPU, MEM, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
@@ -185,7 +185,7 @@ class PlainPlacement:
             nodes[name] = (name, cpu - pods * self.cpu, gpus - pods * self.gpus, tuple(left)), kind
 
 
-def walked(found: Snapshot, strategy: CardStrategy) -> tuple[list[str], Walk]:
+def walked(found: Snapshot, strategy: CardStrategy) -> tuple[list[str], PlacementWalk]:
     [pool] = order_snapshot(found)
     uids = [position.uid for position in pool.positions]
     return uids, walk(found, {"p": uids}, strategy)

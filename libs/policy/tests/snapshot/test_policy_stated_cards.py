@@ -22,7 +22,7 @@ from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.requests import vgpu_requests
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, PlacementWalk, walk
 from fairlead_testkit.inputs.builders import NOW, a_card, a_document, a_job, a_node, a_pool, a_queue
 from fairlead_testkit.inputs.cases import cases
 
@@ -145,7 +145,7 @@ def taken(states: Mapping[str, State]) -> Snapshot:
 
 def walked(states: Mapping[str, State]) -> dict[str, tuple[FitVerdict, list[str]]]:
     snapshot = taken(states)
-    found: Walk = walk(
+    found: PlacementWalk = walk(
         snapshot,
         {pool.name: [position.uid for position in pool.positions] for pool in order_snapshot(snapshot)},
         CardStrategy.BINPACK,

@@ -50,7 +50,7 @@ URGENT_PART = 0.08
 """Part of the jobs that are urgent, of tenants that are granted the class."""
 
 
-class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+class TraceRecipe(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a trace that is taken, and how fast it runs."""
 
     name: str
@@ -61,7 +61,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     speed_up: float
 
 
-PHILLY = Recipe(
+PHILLY = TraceRecipe(
     name="Philly (Microsoft, 2017)",
     weights={
         "vc-ee9e8c": 4.0,
@@ -145,7 +145,7 @@ class _Maker:
     """Makes the jobs of one workload."""
 
     def __init__(
-        self, recipe: Recipe, weights: Mapping[str, float], *, seconds: float, arrive: float, seed: int
+        self, recipe: TraceRecipe, weights: Mapping[str, float], *, seconds: float, arrive: float, seed: int
     ) -> None:
         self.nodes = NodeGroup(name="node", count=NODES, allocatable=NODE)
         self._recipe = recipe
@@ -259,7 +259,7 @@ def _laps(jobs: list[TraceJob]) -> Iterator[TraceJob]:
             )
 
 
-def _recipe_for(name: str, jobs: Mapping[str, list[TraceJob]]) -> Recipe:
+def _recipe_for(name: str, jobs: Mapping[str, list[TraceJob]]) -> TraceRecipe:
     """A recipe for a trace that we do not know: its busiest tenants, the busiest with the lowest weight."""
     work = {
         tenant: sum(job.gpus * job.duration_seconds for job in found)
@@ -271,7 +271,7 @@ def _recipe_for(name: str, jobs: Mapping[str, list[TraceJob]]) -> Recipe:
     busiest = sorted(work, key=lambda tenant: (-work[tenant], tenant))[:MOST_TENANTS]
     longest = quantile((job.duration_seconds for tenant in busiest for job in jobs[tenant]), 0.9)
     longest = max(longest, 2 * SHORTEST_SECONDS)
-    return Recipe(
+    return TraceRecipe(
         name=name,
         weights={tenant: float(rank) for rank, tenant in enumerate(busiest, start=1)},
         urgent=tuple(busiest[::2]),
@@ -280,7 +280,7 @@ def _recipe_for(name: str, jobs: Mapping[str, list[TraceJob]]) -> Recipe:
     )
 
 
-def _notes(recipe: Recipe, seconds: float, overload: float) -> list[str]:
+def _notes(recipe: TraceRecipe, seconds: float, overload: float) -> list[str]:
     longest = recipe.longest_seconds / 3600
     arrive = f"{seconds / overload:.3g} s, {overload:.3g} times the cluster's capacity"
     return [

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_bus import Rejected
 from fairlead_bus.facts.announcer import Statements
-from fairlead_bus.facts.statement_publisher import Outgoing
+from fairlead_bus.facts.statement_publisher import OutgoingEvent
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
@@ -44,7 +44,7 @@ LONGEST_SUBJECT = 1024
 LONGEST_SLEEP = 60.0
 """Seconds between two looks at the clock: it may have been set right meanwhile."""
 type Clock = Callable[[], Micros]
-type HearCommit = Callable[[Statements, list[Outgoing]], None]
+type HearCommit = Callable[[Statements, list[OutgoingEvent]], None]
 """Call that hears what was committed."""
 
 
@@ -191,13 +191,13 @@ class SimService:
         self._cluster.advance(now)
         return requests, self._cluster.take_changes()
 
-    async def _record(self, changes: ClusterChanges) -> list[Outgoing]:
+    async def _record(self, changes: ClusterChanges) -> list[OutgoingEvent]:
         """Commit in the writer's thread: the loop goes on meanwhile. A cancelled service still ends its commit."""
         if not changes and not self._published and not self._counters_changed:
             return []
         self._counters_changed = False
         outgoing = [
-            Outgoing(
+            OutgoingEvent(
                 seq=self._last_event + number,
                 subject=subjects.event(event.tenant, event.cluster, event.job),
                 msg_id=event.id,

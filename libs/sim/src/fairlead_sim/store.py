@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from fairlead_bus.facts.statement_publisher import Outgoing
+from fairlead_bus.facts.statement_publisher import OutgoingEvent
 from fairlead_contracts.base.instants import Micros
 from fairlead_sim.changes import ClusterChanges, ClusterCounters, UsedName
 from fairlead_sim.errors import ClusterStoreError
@@ -51,7 +51,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     names: list[tuple[str, str, bytes, Micros]]
     at: Micros
     """Instant of the batch: names that were kept until then go."""
-    outgoing: list[Outgoing]
+    outgoing: list[OutgoingEvent]
     published: list[int]
     """Sequences of the outbox that NATS has acked."""
 
@@ -59,7 +59,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 def batch_of(
     changes: ClusterChanges,
     counters: ClusterCounters,
-    outgoing: list[Outgoing],
+    outgoing: list[OutgoingEvent],
     published: Iterable[int] = (),
 ) -> Batch:
     """The rows of some changes."""
@@ -80,7 +80,7 @@ class StoredCluster(msgspec.Struct, frozen=True, kw_only=True):
 
     counters: ClusterCounters
     jobs: list[SimJob]
-    outbox: list[Outgoing]
+    outbox: list[OutgoingEvent]
 
 
 class ClusterStore:
@@ -129,7 +129,7 @@ class ClusterStore:
             counters=_counted.decode(counters) if counters else ClusterCounters(),
             jobs=[_job.decode(body) for (body,) in self._database.execute("SELECT body FROM jobs")],
             outbox=[
-                Outgoing(seq=seq, subject=subject, msg_id=msg_id, payload=payload)
+                OutgoingEvent(seq=seq, subject=subject, msg_id=msg_id, payload=payload)
                 for seq, subject, msg_id, payload in self._database.execute(
                     "SELECT seq, subject, msg_id, payload FROM outbox ORDER BY seq"
                 )

@@ -38,7 +38,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
         return to_seconds(self.started - self.submitted)
 
 
-class Waits(msgspec.Struct, frozen=True, kw_only=True):
+class WaitQuantiles(msgspec.Struct, frozen=True, kw_only=True):
     """Waits of some jobs, in seconds; nearest-rank quantiles."""
 
     jobs: int
@@ -63,14 +63,14 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         """Jain's index over share / entitlement."""
         return jain(self.shares[tenant] / part for tenant, part in self.entitlements.items() if part)
 
-    def waits(self) -> dict[tuple[str, str | None], Waits]:
+    def waits(self) -> dict[tuple[str, str | None], WaitQuantiles]:
         """Waits by tenant and class; under class `*` those of all of the tenant's jobs."""
         groups: dict[tuple[str, str | None], list[float]] = {}
         for job in self.jobs:
             groups.setdefault((job.tenant, job.job_class), []).append(job.waited)
             groups.setdefault((job.tenant, "*"), []).append(job.waited)
         return {
-            group: Waits(jobs=len(found), p50=quantile(found, 0.5), p90=quantile(found, 0.9))
+            group: WaitQuantiles(jobs=len(found), p50=quantile(found, 0.5), p90=quantile(found, 0.9))
             for group, found in groups.items()
         }
 

@@ -15,7 +15,7 @@ programs, `controller` is the port over them. On these stand the rooms:
 Named here is what others read of the modules that run commands, which they do not import.
 """
 
-from fairlead_slurm.queue import Reading, SlurmJob, whole_job
+from fairlead_slurm.queue import QueueReading, SlurmJob, whole_job
 from fairlead_slurm.updates import is_gone
 
-__all__ = ["Reading", "SlurmJob", "is_gone", "whole_job"]
+__all__ = ["QueueReading", "SlurmJob", "is_gone", "whole_job"]

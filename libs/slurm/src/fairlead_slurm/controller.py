@@ -13,7 +13,7 @@ from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
 from fairlead_slurm.job_ends import ENDS, FIELDS, ended_jobs, submitted_jobs
 from fairlead_slurm.limits import AccountLimits, account_limits
-from fairlead_slurm.queue import QueueFormat, QueueReader, Reading, SlurmJob
+from fairlead_slurm.queue import QueueFormat, QueueReader, QueueReading, SlurmJob
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.updates import checked, is_id, jobs_of, refusals, site_factor_lines
 
@@ -28,7 +28,7 @@ _ASKED_AT_ONCE = 1000
 class Controller(Protocol):
     """Questions and orders to one slurmctld. Each raises SlurmUnreachableError while it does not answer."""
 
-    async def jobs(self) -> Reading:
+    async def jobs(self) -> QueueReading:
         """Every job that slurmctld knows, with those that ended a moment ago."""
 
     async def nodes(self) -> list[SlurmNode]:
@@ -77,7 +77,7 @@ class CommandController:
         self._commands = Commands(conf, seconds=seconds, token=token)
         self._queue = QueueReader()
 
-    async def jobs(self) -> Reading:
+    async def jobs(self) -> QueueReading:
         """See `Controller`."""
         form = QueueFormat()
         return self._queue.read(await self._commands.printed("squeue", *form.arguments), form)

@@ -115,7 +115,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All parts, for a heterogeneous job as a whole: they start together, and have one level."""
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class QueueReading(msgspec.Struct, frozen=True, kw_only=True):
     """A reading of the queue: all jobs, and the number of lines that could not be read."""
 
     jobs: list[SlurmJob]
@@ -160,7 +160,7 @@ class QueueReader:
     def __init__(self) -> None:
         self._known: dict[bytes, SlurmJob] = {}
 
-    def read(self, printed: bytes, form: QueueFormat) -> Reading:
+    def read(self, printed: bytes, form: QueueFormat) -> QueueReading:
         """The jobs of what was printed. A line that cannot be read is counted, and keeps no other back."""
         known, self._known = self._known, {}
         unreadable = 0
@@ -173,7 +173,7 @@ class QueueReader:
                     unreadable += 1
                     continue
             self._known[key] = job
-        return Reading(jobs=joined(self._known.values()), unreadable=unreadable)
+        return QueueReading(jobs=joined(self._known.values()), unreadable=unreadable)
 
 
 def _job(fields: list[str]) -> SlurmJob:

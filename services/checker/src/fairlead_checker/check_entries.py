@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from fairlead_checker.facts import Checked
+from fairlead_checker.facts import CheckedWorkload
 from fairlead_checker.steps import our_checks
 from fairlead_contracts.base.instants import Micros, to_datetime
 
@@ -14,7 +14,7 @@ type Entry = Mapping[str, object]
 
 
 def ready(
-    workload: Checked, ours: Collection[str], why: str, zone: str | None, now: Micros
+    workload: CheckedWorkload, ours: Collection[str], why: str, zone: str | None, now: Micros
 ) -> Sequence[Entry]:
     """The entries that let a Workload through; with the zone that was found where it asks for one: its pods are kept there."""
     key = workload.zone_key
@@ -30,20 +30,20 @@ def ready(
 
 
 def retry(
-    workload: Checked, ours: Collection[str], why: str, now: Micros, *, seconds: int | None = None
+    workload: CheckedWorkload, ours: Collection[str], why: str, now: Micros, *, seconds: int | None = None
 ) -> Sequence[Entry]:
     """The entries by which Kueue takes a Workload's quota back, or keeps it out of its queue for `seconds`."""
     more = {} if seconds is None else {"requeueAfterSeconds": seconds}
     return [entry | more for entry in _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)]
 
 
-def pending(workload: Checked, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
+def pending(workload: CheckedWorkload, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
     """The entries that ask nothing more of Kueue, and say why the Workload waits."""
     return _entries(workload, ours, "Pending", f"{NO_ROOM} {why} {COMES_AGAIN}", now)
 
 
 def _entries(
-    workload: Checked, ours: Collection[str], state: str, message: str, now: Micros
+    workload: CheckedWorkload, ours: Collection[str], state: str, message: str, now: Micros
 ) -> list[dict[str, object]]:
     """The entries for all our checks: what one manager applies is all that it has to say."""
     at = to_datetime(now).strftime("%Y-%m-%dT%H:%M:%SZ")

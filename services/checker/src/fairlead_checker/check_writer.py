@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fairlead_checker.check_entries import Entry
-from fairlead_checker.facts import Checked
+from fairlead_checker.facts import CheckedWorkload
 from fairlead_checker.instruments import CheckTraces
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.observer import LibraryObserver
@@ -33,7 +33,7 @@ class CheckWriter:
         self._observer = observer
         self._dry_run = dry_run
 
-    async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
+    async def state(self, workload: CheckedWorkload, entries: Sequence[Entry]) -> bool:
         """Write the states of our checks; gives whether they stand."""
         said = {str(one["state"]): one["message"] for one in entries}
         self._observer.note("check", workload=f"{workload.namespace}/{workload.name}", **said)
@@ -52,7 +52,7 @@ class CheckWriter:
             return self._missed(workload, error)
         return True
 
-    async def end_wait(self, workload: Checked) -> bool:
+    async def end_wait(self, workload: CheckedWorkload) -> bool:
         """Let a Workload back into its queue before its time is up; gives whether that is so."""
         self._observer.note("let in", workload=f"{workload.namespace}/{workload.name}")
         if self._dry_run:
@@ -85,7 +85,7 @@ class CheckWriter:
         except KubeError as error:
             self._observer.note("activate.failed", check=name, error=str(error))
 
-    def _missed(self, workload: Checked, error: KubeError) -> bool:
+    def _missed(self, workload: CheckedWorkload, error: KubeError) -> bool:
         if isinstance(error, ConflictError | NotFoundError):
             self._observer.count("check.outdated")
         else:

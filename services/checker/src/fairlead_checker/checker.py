@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_checker import check_entries
 from fairlead_checker.check_entries import Entry
-from fairlead_checker.facts import Checked
+from fairlead_checker.facts import CheckedWorkload
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_checker.instruments import CheckerInstruments, CheckTraces
 from fairlead_checker.node_snapshot import NodeSnapshot, StartAnswer
@@ -38,7 +38,7 @@ class CheckerFacts(Protocol):
         """The free capacity of the nodes."""
 
     @property
-    def workloads(self) -> list[Checked]:
+    def workloads(self) -> list[CheckedWorkload]:
         """The Workloads that have checks and are not over."""
 
     @property
@@ -59,10 +59,10 @@ class CheckerFacts(Protocol):
 class Writer(Protocol):
     """A writer of answers into Workloads and checks."""
 
-    async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
+    async def state(self, workload: CheckedWorkload, entries: Sequence[Entry]) -> bool:
         """Write states of our checks; returns whether they stand."""
 
-    async def end_wait(self, workload: Checked) -> bool:
+    async def end_wait(self, workload: CheckedWorkload) -> bool:
         """Put a Workload back into its queue; returns whether that was done."""
 
     async def activate(self, name: str, now: Micros) -> None:
@@ -80,14 +80,14 @@ class ReleasedGang(NamedTuple):
 class ReturnedGang(NamedTuple):
     """A gang that did not fit: as it stood with its quota, for the labels of its flavors."""
 
-    workload: Checked
+    workload: CheckedWorkload
     why: str
 
 
 class CheckWrite(NamedTuple):
     """States of our checks that are to be written of a Workload."""
 
-    workload: Checked
+    workload: CheckedWorkload
     entries: Sequence[Entry]
 
 
@@ -103,7 +103,7 @@ class CheckPlan(msgspec.Struct, kw_only=True):
     """Gangs that are let through, by uid."""
     returned: dict[str, ReturnedGang] = {}
     """Gangs that do not fit, by uid."""
-    let_in: list[Checked] = []
+    let_in: list[CheckedWorkload] = []
     """Gangs out of their queues that fit now."""
     awaiting: int = 0
     held: int = 0
@@ -187,10 +187,10 @@ class Checker:
         self._remember(plan)
         await self._apply(plan)
 
-    async def _decide(self, workloads: Sequence[Checked], now: Micros) -> CheckPlan:
+    async def _decide(self, workloads: Sequence[CheckedWorkload], now: Micros) -> CheckPlan:
         """The plan by what stands now. Others have their turn between two gangs: a look takes milliseconds."""
         ours = self._facts.checks
-        steps: dict[CheckStep, list[Checked]] = {step: [] for step in CheckStep}
+        steps: dict[CheckStep, list[CheckedWorkload]] = {step: [] for step in CheckStep}
         for workload in workloads:
             steps[step_of(workload, ours, now)].append(workload)
         due = self._unwritten(sorted(steps[CheckStep.ANSWER], key=_turn))
@@ -236,11 +236,11 @@ class Checker:
         await _all(map(self._write, plan.answers))
         await _all(map(self._end_wait, plan.let_in))
 
-    def _unwritten(self, workloads: Iterable[Checked]) -> list[Checked]:
+    def _unwritten(self, workloads: Iterable[CheckedWorkload]) -> list[CheckedWorkload]:
         """The Workloads of which nothing was written as they stand."""
         return [one for one in workloads if self._written.get(one.uid) != one.version]
 
-    def _forget(self, there: Mapping[str, Checked]) -> None:
+    def _forget(self, there: Mapping[str, CheckedWorkload]) -> None:
         for uid, release in list(self._released.items()):
             if uid not in there or there[uid].reserved != release.reserved:
                 del self._released[uid]
@@ -251,7 +251,9 @@ class Checker:
 
     # --- who is let through, and for whom room is kept
 
-    def _missing(self, workloads: Iterable[Checked], now: Micros) -> Iterable[tuple[str, Mapping[str, int]]]:
+    def _missing(
+        self, workloads: Iterable[CheckedWorkload], now: Micros
+    ) -> Iterable[tuple[str, Mapping[str, int]]]:
         """The pods of Workloads let through that have not been on nodes yet, by uid and pod set."""
         for one in workloads:
             release = self._released.get(one.uid)
@@ -273,10 +275,12 @@ class Checker:
             if any(missing.values()):
                 yield one.uid, missing
 
-    def _ours(self, workload: Checked) -> list[CheckState]:
+    def _ours(self, workload: CheckedWorkload) -> list[CheckState]:
         return our_checks(workload, self._facts.checks)
 
-    def _snapshot(self, held: Mapping[str, Mapping[str, int]], there: Mapping[str, Checked]) -> NodeSnapshot:
+    def _snapshot(
+        self, held: Mapping[str, Mapping[str, int]], there: Mapping[str, CheckedWorkload]
+    ) -> NodeSnapshot:
         strategy = CardStrategy(self._settings.strategy)
         snapshot = NodeSnapshot(self._facts.free_capacity.nodes(), self._facts.flavors, strategy)
         for uid, missing in held.items():
@@ -284,7 +288,7 @@ class Checker:
         return snapshot
 
     async def _answer(
-        self, plan: CheckPlan, due: Iterable[Checked], snapshot: NodeSnapshot, now: Micros
+        self, plan: CheckPlan, due: Iterable[CheckedWorkload], snapshot: NodeSnapshot, now: Micros
     ) -> None:
         """Adds an answer to each gang: one takes its room before the next is tried."""
         ours = self._facts.checks
@@ -308,7 +312,7 @@ class Checker:
 
     # --- who does not fit
 
-    def _put_off(self, one: Checked, now: Micros) -> CheckWrite:
+    def _put_off(self, one: CheckedWorkload, now: Micros) -> CheckWrite:
         times = max((check.retry_count or 1 for check in self._ours(one)), default=1)
         # A time that is doubled more often than that is the longest anyway.
         longest = self._settings.retry_longest_seconds
@@ -316,11 +320,13 @@ class Checker:
         ours, why = self._facts.checks, self._why(one)
         return CheckWrite(one, check_entries.retry(one, ours, why, now, seconds=seconds))
 
-    def _why(self, one: Checked) -> str:
+    def _why(self, one: CheckedWorkload) -> str:
         sent = self._sent.get(one.uid)
         return sent.why if sent else ""
 
-    async def _let_in(self, plan: CheckPlan, waiting: Iterable[Checked], snapshot: NodeSnapshot) -> None:
+    async def _let_in(
+        self, plan: CheckPlan, waiting: Iterable[CheckedWorkload], snapshot: NodeSnapshot
+    ) -> None:
         """Adds the gangs that may go back into their queues, one by one: quota may still be short for them."""
         returned = self._sent | plan.returned
         for one in sorted(waiting, key=_turn)[:_TRIED]:
@@ -334,7 +340,7 @@ class Checker:
 
     # --- writes
 
-    async def _end_wait(self, one: Checked) -> None:
+    async def _end_wait(self, one: CheckedWorkload) -> None:
         self._written[one.uid] = one.version
         if not await self._writer.end_wait(one):
             del self._written[one.uid]
@@ -354,6 +360,6 @@ async def _all(writes: Iterable[Coroutine[None, None, None]]) -> None:
             group.create_task(write)
 
 
-def _turn(workload: Checked) -> tuple[int, Micros, str]:
+def _turn(workload: CheckedWorkload) -> tuple[int, Micros, str]:
     """A Workload's place among those to answer: by priority, then creation, then uid."""
     return -workload.level, workload.created, workload.uid

@@ -46,7 +46,7 @@ class CheckedPods(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """A Workload that has admission checks and is not over."""
 
     namespace: str
@@ -108,7 +108,7 @@ class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of cards that HAMi gave the pod."""
 
 
-def checked(workload: Workload) -> Checked | None:
+def checked(workload: Workload) -> CheckedWorkload | None:
     """The facts that are kept of a Workload; None for one without checks, and for one that is over."""
     status, metadata = workload.status, workload.metadata
     if not status.admission_checks or workload.holds("Finished") or not workload.active:
@@ -116,7 +116,7 @@ def checked(workload: Workload) -> Checked | None:
     reserved, evicted = workload.condition("QuotaReserved"), workload.condition("Evicted")
     requeue = status.requeue_state.requeue_at if status.requeue_state else None
     controller = metadata.controller
-    return Checked(
+    return CheckedWorkload(
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import chain
 
-from fairlead_checker.facts import Checked, PodUse
+from fairlead_checker.facts import CheckedWorkload, PodUse
 from fairlead_kube.reflector import Key
 from fairlead_policy.fit.observed import less_pods
 from fairlead_policy.fit.shapes import FitNode
@@ -67,7 +67,7 @@ class FreeCapacity:
                 self._known[name] = less_pods(bare, (use.demand for use in on), held)
         return {name: self._known[name] for name in self._bare}
 
-    def bound(self, workload: Checked) -> Mapping[str, int]:
+    def bound(self, workload: CheckedWorkload) -> Mapping[str, int]:
         """The number of the Workload's pods that are on nodes, by pod set."""
         only = len(workload.pod_sets) == 1
         found: dict[str, int] = {}

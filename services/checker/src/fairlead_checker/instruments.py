@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from fairlead_checker.facts import Checked
+from fairlead_checker.facts import CheckedWorkload
 from fairlead_contracts.messages.job_traces import TraceContext, trace_of_job
 from fairlead_runtime.metrics import Metrics
 from fairlead_runtime.spans import Spans
@@ -48,12 +48,12 @@ class CheckTraces:
         self._spans = spans
         self._cluster = cluster
 
-    def took_over(self, workloads: Iterable[Checked]) -> None:
+    def took_over(self, workloads: Iterable[CheckedWorkload]) -> None:
         """Tells that we answer from now on, for these jobs."""
         said = {"fairlead.cluster": self._cluster, "fairlead.role": "checker"}
         self._spans.trouble("take over", {**said}, links=map(self._root, workloads))
 
-    def failed(self, workload: Checked, why: str) -> None:
+    def failed(self, workload: CheckedWorkload, why: str) -> None:
         """Tells that an answer could not be written."""
         said = {
             "fairlead.cluster": self._cluster,
@@ -62,5 +62,5 @@ class CheckTraces:
         }
         self._spans.trouble("write check", {**said}, links=(self._root(workload),), error=why)
 
-    def _root(self, workload: Checked) -> TraceContext:
+    def _root(self, workload: CheckedWorkload) -> TraceContext:
         return trace_of_job(workload, self._spans.ratio)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead_checker.facts import Checked
+from fairlead_checker.facts import CheckedWorkload
 from fairlead_contracts.base.errors import FieldError
 from fairlead_kube.kinds.queues import ResourceFlavor
 from fairlead_policy.fit.observed import FitQuestion, fit_question
@@ -49,7 +49,7 @@ class NodeSnapshot:
         self._unfit: dict[bytes, StartAnswer] = {}
         """Answers to gangs that do not fit, by gang: they will not fit later, for nodes only fill up here."""
 
-    def fit_now(self, workload: Checked, counts: Mapping[str, int] = _EVERYTHING) -> StartAnswer:
+    def fit_now(self, workload: CheckedWorkload, counts: Mapping[str, int] = _EVERYTHING) -> StartAnswer:
         """Whether all pods of a Workload have room now. What cannot be judged is let through, and that is said.
 
         Args:
@@ -92,7 +92,7 @@ class NodeSnapshot:
         """Keep the room that an answer names for its gang."""
         self._nodes |= with_pods(answer.gang, self._nodes, answer.pods)
 
-    def reserve_missing(self, workload: Checked, missing: Mapping[str, int]) -> None:
+    def reserve_missing(self, workload: CheckedWorkload, missing: Mapping[str, int]) -> None:
         """Keep room for the pods of a gang that are not on nodes yet; where not all of them have any, for some."""
         counts = dict(missing)
         while any(counts.values()):

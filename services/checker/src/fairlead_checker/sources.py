@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead_checker.facts import Checked, PodUse, checked, pod_use
+from fairlead_checker.facts import CheckedWorkload, PodUse, checked, pod_use
 from fairlead_checker.free_capacity import FreeCapacity
 from fairlead_contracts.base.observer import LibraryObserver
 from fairlead_kube.client import KubeClient
@@ -61,7 +61,7 @@ class CheckSources:
         self._pods = Reflector[Pod, PodUse](
             client, PODS, project=pod_use, wake=wake, observer=observer, field_selector=ON_NODES
         )
-        self._workloads = Reflector[Workload, Checked](
+        self._workloads = Reflector[Workload, CheckedWorkload](
             client, WORKLOADS, project=checked, wake=wake, observer=observer
         )
         self._all: dict[str, Reflector[Any, Any]] = {
@@ -83,7 +83,7 @@ class CheckSources:
             kind.take()
 
     @property
-    def workloads(self) -> list[Checked]:
+    def workloads(self) -> list[CheckedWorkload]:
         """The Workloads that have checks and are not over."""
         return list(self._workloads.values.values())
 

@@ -10,7 +10,7 @@ for `Retry` would keep the Workload from being tried.
 import enum
 from collections.abc import Collection
 
-from fairlead_checker.facts import Checked
+from fairlead_checker.facts import CheckedWorkload
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_kube.kinds.objects import instant
 from fairlead_kube.kinds.workloads import CheckState
@@ -37,7 +37,7 @@ class CheckStep(enum.StrEnum):
     """The Workload was let through: its pods are on nodes, or will be."""
 
 
-def step_of(workload: Checked, ours: Collection[str], now: Micros) -> CheckStep:
+def step_of(workload: CheckedWorkload, ours: Collection[str], now: Micros) -> CheckStep:
     """The next step of a Workload with checks of ours.
 
     Args:
@@ -61,12 +61,12 @@ def step_of(workload: Checked, ours: Collection[str], now: Micros) -> CheckStep:
     return CheckStep.ANSWER if "Pending" in states else CheckStep.HOLD
 
 
-def our_checks(workload: Checked, ours: Collection[str]) -> list[CheckState]:
+def our_checks(workload: CheckedWorkload, ours: Collection[str]) -> list[CheckState]:
     """Our checks as they stand in a Workload."""
     return [one for name, one in workload.checks.items() if name in ours]
 
 
-def _of_evicted(workload: Checked, mine: list[CheckState], now: Micros) -> CheckStep:
+def _of_evicted(workload: CheckedWorkload, mine: list[CheckState], now: Micros) -> CheckStep:
     waits = workload.requeue_at is not None and workload.requeue_at > now
     if not waits and any(one.message.startswith(RESET) for one in mine):
         return CheckStep.SEND_AWAY

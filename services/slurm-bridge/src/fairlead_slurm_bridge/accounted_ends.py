@@ -14,7 +14,7 @@ import structlog
 
 from fairlead_bus.facts.announcer import Statements
 from fairlead_bus.facts.event_diff import EventDiff, RunEnd, is_one_job
-from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
+from fairlead_bus.facts.statement_publisher import OutgoingEvent, StateChange
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros, from_seconds
 from fairlead_contracts.messages.events import Event
 from fairlead_contracts.messages.state import JobState, Outcome, subject_of
@@ -27,7 +27,7 @@ from fairlead_slurm_bridge.statements.jobs import OUTCOMES
 from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore
 
-type Tell = Callable[[Statements, Collection[Outgoing]], None]
+type Tell = Callable[[Statements, Collection[OutgoingEvent]], None]
 _LOOK_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _NO_END = MINUTE
@@ -71,7 +71,7 @@ class AccountedEnds:
 
     # --- what the announcer asks and tells
 
-    def between(self, step: StateChange) -> list[Outgoing]:
+    def between(self, step: StateChange) -> list[OutgoingEvent]:
         """The events of a change; no end of a job that is stated under another account from now on."""
         before = step.before
         if is_one_job(before) and step.after is None and self.view.uid_of(before.id) == before.uid:

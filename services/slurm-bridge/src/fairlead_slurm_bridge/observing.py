@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairlead_contracts.base.instants import Micros, from_seconds
-from fairlead_slurm import Reading
+from fairlead_slurm import QueueReading
 from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.statements.stated_view import SlurmContext
@@ -54,7 +54,7 @@ class Observer:
             nodes=nodes, partitions=partitions, accounts=accounts, settings=settings, licences=licences
         )
 
-    async def jobs(self) -> Reading:
+    async def jobs(self) -> QueueReading:
         """Read the queue.
 
         Raises:

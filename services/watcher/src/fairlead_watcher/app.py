@@ -25,7 +25,7 @@ from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.kinds import Kinds
 from fairlead_watcher.settings import WatcherSettings
-from fairlead_watcher.sources import WatchedKinds, Watching
+from fairlead_watcher.sources import SourceContext, WatchedKinds
 from fairlead_watcher.watcher import Watcher, WatcherAudience
 
 ROLE = "watcher"
@@ -67,7 +67,7 @@ class Parts:
         self._view = ClusterView(settings.cluster, ended_stay=self._stay)
         self._instruments = WatcherInstruments(lifecycle.metrics)
         self._lateness = Lateness(bus, settings.cluster)
-        watching = Watching(client, self._news, observer, settings.probe_seconds, self._lateness.due)
+        watching = SourceContext(client, self._news, observer, settings.probe_seconds, self._lateness.due)
         kinds = Kinds(watching, settings.cluster, self._view, clock=wall_clock, ended_stay=self._stay)
         lever = LeverSource(bus, settings.cluster, self._view, wake=self._news)
         self._sources = WatchedKinds([*kinds.all(), lever])

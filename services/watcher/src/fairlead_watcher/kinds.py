@@ -40,7 +40,7 @@ from fairlead_watcher.objects.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.objects.quota import cohort_facts, queue_facts
 from fairlead_watcher.objects.workload_context import class_value, local_queue_facts, namespace_labels
 from fairlead_watcher.objects.workload_facts import Known, owner_facts, workload_facts
-from fairlead_watcher.sources import KindSource, WatchedKind, Watching
+from fairlead_watcher.sources import KindSource, SourceContext, WatchedKind
 from fairlead_watcher.statements import pools
 from fairlead_watcher.statements.holds import QUEUE_LABEL
 
@@ -55,7 +55,7 @@ CARD_HOLDERS = "pods with cards"
 class Kinds:
     """Makes the sources of a cluster."""
 
-    watching: Watching
+    watching: SourceContext
     cluster: str
     view: ClusterView
     _: KW_ONLY

@@ -45,7 +45,7 @@ class WatchedKind(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Watching:
+class SourceContext:
     """The part that all sources of a cluster have in common."""
 
     client: KubeClient
@@ -68,7 +68,7 @@ class KindSource[T: ApiObject, U]:
     listed, unless it is `dispensable`. Objects that were there are forgotten only when the kind was denied several times.
     """
 
-    watching: Watching
+    watching: SourceContext
     resource: Resource[T]
     """The kind, in the version that is preferred."""
     project: Callable[[T], U | None]

@@ -18,7 +18,7 @@ from fairlead_bus.facts.repair import LOOK_SECONDS, Repair
 from fairlead_bus.facts.statement_publisher import (
     RESTATING,
     EventsBetween,
-    Outgoing,
+    OutgoingEvent,
     StatementPublisher,
 )
 from fairlead_bus.ownership.leadership import Leadership
@@ -126,7 +126,7 @@ class Announcer:
         """Times that an object was stated again because somebody else had written its subject."""
         return self._repair.put_back
 
-    def update(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
+    def update(self, statements: Statements, outgoing: Collection[OutgoingEvent] = ()) -> None:
         """Takes in the objects as they are now, and the events of what happened, to say both."""
         for subject, state in statements.items():
             if state is None:

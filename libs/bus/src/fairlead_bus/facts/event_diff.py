@@ -9,7 +9,7 @@ from typing import Protocol, TypeIs
 
 import msgspec
 
-from fairlead_bus.facts.statement_publisher import Outgoing, StateChange
+from fairlead_bus.facts.statement_publisher import OutgoingEvent, StateChange
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros, to_seconds
@@ -67,7 +67,7 @@ class EventDiff:
         self._clock = clock
         self._told = told
 
-    def between(self, step: StateChange) -> list[Outgoing]:
+    def between(self, step: StateChange) -> list[OutgoingEvent]:
         """The events between the two statements, in order."""
         before = step.before if is_one_job(step.before) else None
         after = step.after if is_one_job(step.after) else None
@@ -169,8 +169,8 @@ def _ran(started: Micros | None, until: Micros) -> float:
     return 0.0 if started is None else max(0.0, to_seconds(until - started))
 
 
-def _outgoing(event: Event) -> Outgoing:
-    return Outgoing(
+def _outgoing(event: Event) -> OutgoingEvent:
+    return OutgoingEvent(
         subject=subjects.event(event.tenant, event.cluster, event.job),
         msg_id=event.id,
         payload=to_json(event),

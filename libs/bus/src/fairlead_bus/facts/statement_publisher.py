@@ -22,7 +22,7 @@ AT_ONCE = 256
 RESTATING: Mapping[str, str] = {RESTATED: "1"}
 
 
-class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+class OutgoingEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that is to be published, at least once."""
 
     subject: str
@@ -40,7 +40,7 @@ class StateChange(NamedTuple):
     after: State | None
 
 
-type EventsBetween = Callable[[StateChange], Iterable[Outgoing]]
+type EventsBetween = Callable[[StateChange], Iterable[OutgoingEvent]]
 """Makes the events of a change of state. It is called again after a failure, so their ids must be the same then."""
 
 
@@ -78,7 +78,7 @@ class StatementPublisher:
         """States that are too large for the server, as they were when somebody was told so."""
         self._epoch: int | None = None
         self._acked: dict[str, State] = {}
-        self.outbox: list[Outgoing] = []
+        self.outbox: list[OutgoingEvent] = []
         """Events that are published with the next change."""
 
     @property
@@ -138,7 +138,7 @@ class StatementPublisher:
         if outbox:
             self._published([event.seq for event in outbox])
 
-    async def _publish_event(self, event: Outgoing) -> None:
+    async def _publish_event(self, event: OutgoingEvent) -> None:
         """Publishes an event. One that is too large is left out and told: what else happened is said all the same."""
         try:
             await self._events.put(event.subject, event.payload, msg_id=event.msg_id)

@@ -27,7 +27,7 @@ class BucketEntry(msgspec.Struct, frozen=True):
     rev: int
 
 
-class Readable[T](msgspec.Struct, frozen=True, kw_only=True):
+class ReadableValue[T](msgspec.Struct, frozen=True, kw_only=True):
     """The newest value of a key that can be read."""
 
     value: T | None
@@ -121,16 +121,16 @@ class Bucket:
         """
         await self._over_what_stands(key, b"", KV_DELETE)
 
-    async def newest_readable[T](self, key: str, read: Callable[[bytes], T]) -> Readable[T]:
+    async def newest_readable[T](self, key: str, read: Callable[[bytes], T]) -> ReadableValue[T]:
         """The last value that `read` takes without a ContractError, as far back as a delete, or as the bucket keeps the key.
 
         All who read the same history find the same one, whenever they start.
         """
         found = await self._bus.last(self._stream, self._subject(key))
         if found is None or is_deletion(found.headers):
-            return Readable(value=None, deleted=found is not None)
+            return ReadableValue(value=None, deleted=found is not None)
         try:
-            return Readable(value=_read(found, read), rev=found.seq, last_rev=found.seq)
+            return ReadableValue(value=_read(found, read), rev=found.seq, last_rev=found.seq)
         except ContractError as error:
             self._bus.observer.count("bucket.unreadable")
             why = error
@@ -138,13 +138,13 @@ class Bucket:
             if one.seq >= found.seq:
                 continue
             if is_deletion(one.headers):
-                return Readable(value=None, last_rev=found.seq, why_not_last=why, deleted=True)
+                return ReadableValue(value=None, last_rev=found.seq, why_not_last=why, deleted=True)
             try:
                 value = _read(one, read)
             except ContractError:
                 continue
-            return Readable(value=value, rev=one.seq, last_rev=found.seq, why_not_last=why)
-        return Readable(value=None, last_rev=found.seq, why_not_last=why)
+            return ReadableValue(value=value, rev=one.seq, last_rev=found.seq, why_not_last=why)
+        return ReadableValue(value=None, last_rev=found.seq, why_not_last=why)
 
     async def history(self, key: str) -> list[Stored]:
         """The key's revisions, oldest first, deletes too; as many as the bucket keeps."""

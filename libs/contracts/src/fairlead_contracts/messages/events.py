@@ -150,7 +150,7 @@ EVENT: Codec[AnyEvent] = Codec(
 )
 
 
-class About(TypedDict):
+class EventBase(TypedDict):
     """The base of every event of a job."""
 
     id: str
@@ -164,7 +164,7 @@ class About(TypedDict):
     traceparent: str | None
 
 
-class Traced(Protocol):
+class TracedJob(Protocol):
     """The facts of a job that has a trace: stated of it, or told by its events."""
 
     @property
@@ -180,7 +180,7 @@ class Traced(Protocol):
         """The root that it carries."""
 
 
-class Subject(Traced, Protocol):
+class EventJob(TracedJob, Protocol):
     """A job that events are about, as a frontend knows it."""
 
     @property
@@ -192,13 +192,13 @@ class Subject(Traced, Protocol):
         """The job's name in its scope."""
 
 
-def about(cluster: str, job: Subject, at: Micros, what: str) -> About:
+def about(cluster: str, job: EventJob, at: Micros, what: str) -> EventBase:
     """The common part of an event of a frontend, which knows no tenants: it names the scope.
 
     Args:
         what: makes the event's id with the job's uid: each thing happens once, in every copy the same.
     """
-    return About(
+    return EventBase(
         id=f"{job.uid}-{what}",
         at=to_datetime(at),
         cluster=cluster,

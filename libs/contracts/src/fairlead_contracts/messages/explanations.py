@@ -53,7 +53,7 @@ class ShareBreakdown(msgspec.Struct, frozen=True, kw_only=True):
     """Shares by resource, each over the part that the tenant is entitled to; the largest is the start tag."""
 
 
-class Around(msgspec.Struct, frozen=True, kw_only=True):
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """The surroundings of a position in one part of a pool."""
 
     nearest: list[Position] = []
@@ -77,7 +77,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     never does."""
 
 
-class Promoted(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
+class PromotedPosition(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """A job's position in another class, or after an end."""
 
     position: Position

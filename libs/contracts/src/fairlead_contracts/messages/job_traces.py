@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, from_datetime
-from fairlead_contracts.messages.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted, Traced
+from fairlead_contracts.messages.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted, TracedJob
 from fairlead_contracts.messages.state import JobState, Phase
 
 type Attributes = dict[str, str | int | float | bool]
@@ -130,7 +130,7 @@ def trace_of_submission(
     )
 
 
-def trace_of_job(job: Traced, ratio: float) -> TraceContext:
+def trace_of_job(job: TracedJob, ratio: float) -> TraceContext:
     """The root of a job's trace: the one that it carries, else the one that its uid hashes to.
 
     Of a job that was submitted on NATS it was decided then: where it carries none, none is kept.

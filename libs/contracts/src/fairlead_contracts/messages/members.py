@@ -33,7 +33,7 @@ class MemberLease(Message, frozen=True, kw_only=True):
     """The state-stream sequence up to which the replica has decided."""
 
 
-class Reserved(
+class ReservedStarts(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"why_none": "obstacle"}
 ):
     """An admitter's promises in a pool of its cluster (reserve mode). Jobs by uid."""
@@ -54,7 +54,7 @@ class Reserved(
     """Jobs that may start before the head: the first ones, where they are many."""
 
 
-class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FollowedOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The record of how admissions followed a pool's order, as its cluster's admitter saw it since it leads."""
 
     pool: str
@@ -109,9 +109,9 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     epoch: int
     """Epoch of the lease; 0 in the write that acquires it: the epoch is that write's own sequence."""
     renewed: Micros
-    reserved: list[Reserved] = []
+    reserved: list[ReservedStarts] = []
     """Promises of an admitter, a pool each."""
-    followed: list[Followed] = []
+    followed: list[FollowedOrder] = []
     """Records of an admitter, a pool each."""
     preemptions_by_left_levels: dict[str, int] = {}
     """Number, by pool, of running jobs that the frontend stopped for others while levels stood that should

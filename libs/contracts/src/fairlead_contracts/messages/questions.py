@@ -12,7 +12,7 @@ from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros, Moment
 from fairlead_contracts.base.quantities import Quantities, QuantitySeconds
 from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Position, TenantShare
-from fairlead_contracts.messages.explanations import Around, Promoted, ShareBreakdown, WhatIf
+from fairlead_contracts.messages.explanations import PromotedPosition, ShareBreakdown, Surroundings, WhatIf
 
 
 class Adherence(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class Adherence(msgspec.Struct, frozen=True, kw_only=True):
     judged."""
 
 
-class Promised(msgspec.Struct, frozen=True, kw_only=True, rename={"why_none": "obstacle"}):
+class PromisedStarts(msgspec.Struct, frozen=True, kw_only=True, rename={"why_none": "obstacle"}):
     """The promises of reserve mode in a pool of one cluster: the jobs behind the first that does not fit wait for it."""
 
     why_not: str = ""
@@ -81,7 +81,7 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     left_alone: int | msgspec.UnsetType = msgspec.UNSET
     """Number of queued jobs that are not steered, as somebody else kept changing their levels. Left out for
     none."""
-    promised: Promised | msgspec.UnsetType = msgspec.UNSET
+    promised: PromisedStarts | msgspec.UnsetType = msgspec.UNSET
     """Promises of reserve mode. Left out without it, and where all jobs fit."""
     levels_left: int = 0
     """Number of levels that stand there all the same: they are being taken away, or a pause keeps them."""
@@ -407,13 +407,13 @@ class ShardReply(Message, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     before: list[int] = []
     """Counts for the question's `among`, in its order."""
     breakdown: ShareBreakdown | None = None
-    promoted: list[Promoted] = []
-    around: Around | None = None
+    promoted: list[PromotedPosition] = []
+    around: Surroundings | None = None
     higher: list[int] = []
     """Counts for the question's `higher`, in its order."""
     ends: list[Quantities | None] = []
     """Amounts for the question's `passing`, in its order; None where no end does it."""
-    ended: list[Promoted | None] = []
+    ended: list[PromotedPosition | None] = []
     """Positions of the job after each of these ends, where its rank has to be tried."""
 
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from fairlead_contracts.base.instants import LAST_NAMED, MINUTE, Micros, to_datetime
 from fairlead_contracts.messages.decisions import EffectiveJob, Position, UnboundedBy
 from fairlead_contracts.messages.explanations import (
-    Around,
     ComparedTerm,
     Counterfactual,
     Neighbour,
     RoomForecast,
     ShareBreakdown,
+    Surroundings,
     WhatIf,
 )
 from fairlead_policy.exact.ranking import nearest_float
@@ -38,7 +38,7 @@ class ExplanationFacts(NamedTuple):
 
     position: Position
     breakdown: ShareBreakdown | None
-    around: Around
+    around: Surroundings
     targets: Sequence[Position]
     """Jobs that it could pass; see `targets_of`."""
     ends: Sequence[AmountsByResource | None]
@@ -49,7 +49,7 @@ class ExplanationFacts(NamedTuple):
     """Classes and the rank that the job would have in each, from 0."""
 
 
-def targets_of(position: Position, around: Around, rules: PoolRules, now: Micros) -> list[Position]:
+def targets_of(position: Position, around: Surroundings, rules: PoolRules, now: Micros) -> list[Position]:
     """Other tenants' jobs that the job could pass: the nearest, and the first of its class."""
     nearest = next((one for one in around.nearest if _passable(position, one, rules, now)), None)
     found = [one for one in (nearest, around.foremost) if one is not None]
@@ -282,7 +282,7 @@ def _tells_time(rules: PoolRules) -> bool:
 
 
 def _by_time(
-    position: Position, others: Sequence[Position], around: Around, rules: PoolRules, now: Micros
+    position: Position, others: Sequence[Position], around: Surroundings, rules: PoolRules, now: Micros
 ) -> list[Counterfactual]:
     if not _tells_time(rules):
         return []
@@ -319,7 +319,9 @@ def _by_class(found: ExplanationFacts) -> list[Counterfactual]:
     ]
 
 
-def _by_weight(position: Position, around: Around, rules: PoolRules, now: Micros) -> list[Counterfactual]:
+def _by_weight(
+    position: Position, around: Surroundings, rules: PoolRules, now: Micros
+) -> list[Counterfactual]:
     if around.foremost is None or not stands_alone(position, rules):
         return []
     weight = weight_to_pass(position, around.foremost, rules, now)
@@ -338,7 +340,7 @@ def _by_weight(position: Position, around: Around, rules: PoolRules, now: Micros
 # Room ------------------------------------------------------------------------------------------------------------------
 
 
-def _room(position: Position, around: Around, rules: PoolRules) -> RoomForecast:
+def _room(position: Position, around: Surroundings, rules: PoolRules) -> RoomForecast:
     demand = {name: amount for name, amount in sorted(position.demand.items()) if amount > 0}
     free = {name: rules.capacity.get(name, 0) - around.used.get(name, 0) for name in demand}
     missing = {name: amount - free[name] for name, amount in demand.items() if amount > free[name]}

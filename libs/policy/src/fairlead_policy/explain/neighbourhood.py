@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position
-from fairlead_contracts.messages.explanations import Around, TenantHolding
+from fairlead_contracts.messages.explanations import Surroundings, TenantHolding
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.explain.side_by_side import SideBySide
 from fairlead_policy.order.merging import merge_positions, sort_key
@@ -42,7 +42,7 @@ def count_others_before(order: Order, position: Position, tenants: Iterable[str]
 
 def around_position(
     order: Order, position: Position, count: int, tenants: Iterable[str] | None = None
-) -> Around:
+) -> Surroundings:
     """The surroundings of a position among the jobs of these tenants, or all.
 
     Args:
@@ -65,7 +65,7 @@ def around_position(
     )
 
 
-def _around(order: Order, side: SideBySide, position: Position, count: int) -> Around:
+def _around(order: Order, side: SideBySide, position: Position, count: int) -> Surroundings:
     """The surroundings of a position among these jobs; who holds what is not known here.
 
     Args:
@@ -82,7 +82,7 @@ def _around(order: Order, side: SideBySide, position: Position, count: int) -> A
     asked = side.asked(order.rules)
     before = nlargest(count, side.last_before(count), key=lambda job: side.key_of(*job))
     behind = nsmallest(count, side.next_behind(skipped, count), key=lambda job: side.key_of(*job))
-    return Around(
+    return Surroundings(
         nearest=_positions(order, side, before),
         behind=_positions(order, side, behind),
         foremost=None if foremost is None else _positions(order, side, [foremost])[0],
@@ -109,7 +109,7 @@ def _holders_of(
     return dict(used), _most(held)
 
 
-def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: int) -> Around:
+def join_around(parts: Sequence[Surroundings], rules: PoolRules, now: Micros, count: int) -> Surroundings:
     """The surroundings of a position in the whole pool, from its parts.
 
     Args:
@@ -122,7 +122,7 @@ def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: i
     held: dict[str, list[tuple[int, str]]] = {}
     for one in (one for part in parts for one in part.holders):
         held.setdefault(one.resource, []).append((one.amount, one.tenant))
-    return Around(
+    return Surroundings(
         nearest=before[::-1][:count],
         behind=behind[:count],
         foremost=foremost[0] if foremost else None,

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Position, TenantShare
-from fairlead_contracts.messages.explanations import Promoted
+from fairlead_contracts.messages.explanations import PromotedPosition
 from fairlead_contracts.messages.questions import AheadOf, Explanation, ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import (
     NEIGHBOURS,
@@ -98,7 +98,7 @@ def standing_in(replies: Sequence[ShardReply], tenant: str) -> TenantShare | Non
 
 def _ends(
     position: Position, targets: Sequence[Position], at: Micros
-) -> ShardQuery[tuple[Sequence[AmountsByResource | None], Sequence[Promoted | None]]]:
+) -> ShardQuery[tuple[Sequence[AmountsByResource | None], Sequence[PromotedPosition | None]]]:
     """Asks how much of its tenant's running jobs must end before the job passes each target, and where it would stand then.
 
     None stands for what nobody knows, or does not tell.
@@ -111,7 +111,7 @@ def _ends(
     return unknown, unknown
 
 
-def _ranks(ended: Sequence[Promoted | None], at: Micros) -> ShardQuery[Sequence[int | None]]:
+def _ranks(ended: Sequence[PromotedPosition | None], at: Micros) -> ShardQuery[Sequence[int | None]]:
     """Asks the ranks of positions that the job would have; None where none is told, or an owner does not count."""
     told = [one for one in ended if one is not None]
     if not told:

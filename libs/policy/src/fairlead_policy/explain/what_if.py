@@ -17,7 +17,7 @@ import numpy as np
 
 from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.decisions import Position
-from fairlead_contracts.messages.explanations import Promoted, ShareBreakdown
+from fairlead_contracts.messages.explanations import PromotedPosition, ShareBreakdown
 from fairlead_policy.exact.ranking import nearest_float
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
 from fairlead_policy.explain.neighbourhood import count_before
@@ -74,7 +74,7 @@ def breakdown_of(order: Order, position: Position) -> ShareBreakdown | None:
     )
 
 
-def if_promoted(order: Order, position: Position, job_class: str) -> Promoted | None:
+def if_promoted(order: Order, position: Position, job_class: str) -> PromotedPosition | None:
     """The position of a waiting job in another class; None where it does not wait."""
     found = order.find(position)
     if found is None:
@@ -85,7 +85,7 @@ def if_promoted(order: Order, position: Position, job_class: str) -> Promoted | 
     return _promoted(Order(order.snapshot.with_job(promoted, instead_of=job), order.now), promoted)
 
 
-def in_higher_classes(order: Order, position: Position) -> list[Promoted]:
+def in_higher_classes(order: Order, position: Position) -> list[PromotedPosition]:
     """The position of a waiting job in the few higher classes that an operator could grant, the next higher one first."""
     rules = order.rules
     if position.override is not None and not rules.strict:
@@ -97,7 +97,7 @@ def in_higher_classes(order: Order, position: Position) -> list[Promoted]:
 
 def ended_of(
     order: Order, position: Position, ends: Sequence[AmountsByResource | None]
-) -> list[Promoted | None]:
+) -> list[PromotedPosition | None]:
     """The position of a job after each of these ends; None where there is none, or it is known without trying."""
     if not has_to_be_tried(position):
         return [None for _ in ends]
@@ -109,13 +109,13 @@ def has_to_be_tried(position: Position) -> bool:
     return position.unbounded and not position.top
 
 
-def _promoted(order: Order, job: PositionedJob) -> Promoted | None:
+def _promoted(order: Order, job: PositionedJob) -> PromotedPosition | None:
     """The job's position, and how many stand before it below its own top-level tenant."""
     position = order.position(job)
     if position is None:
         return None
     tenants = list(order.snapshot.trees[order.rules.top_of(job.tenant)].tenant_queues)
-    return Promoted(position=position, own=sum(count_before(order, position, tenants).values()))
+    return PromotedPosition(position=position, own=sum(count_before(order, position, tenants).values()))
 
 
 def least_ends_to_pass(

@@ -68,19 +68,19 @@ def kind_of(card: CardState, *, named: bool) -> Kind:
     return (*used, *state, card.uuid) if named else (*used, *state)
 
 
-class Want(msgspec.Struct, frozen=True):
+class CardRequest(msgspec.Struct, frozen=True):
     """One container's request for cards, with its pod's annotations."""
 
     ask: VgpuRequest
     card_annotations: CardAnnotations
 
 
-def wants_of(shape: PodShape) -> list[Want]:
+def wants_of(shape: PodShape) -> list[CardRequest]:
     """The asks of one pod in the order in which HAMi serves them."""
-    return [Want(ask, shape.card_annotations) for ask in shape.vgpus]
+    return [CardRequest(ask, shape.card_annotations) for ask in shape.vgpus]
 
 
-def packing_rank(want: Want) -> int:
+def packing_rank(want: CardRequest) -> int:
     """The order in which shapes are packed, the hardest to place first: this order never loses a fit.
 
     What needs an idle card goes before what shares it. What asks for no cores goes before those that may fill them,
@@ -91,14 +91,14 @@ def packing_rank(want: Want) -> int:
     return _BOUNDED if want.ask.cores else _SHARING
 
 
-def take(cards: list[CardState], want: Want, chosen: Chosen) -> None:
+def take(cards: list[CardState], want: CardRequest, chosen: Chosen) -> None:
     """Mark those cards used by the ask."""
     for position in chosen:
         card = cards[position]
         cards[position] = card.taken(want.ask.memory_on(card), want.ask.cores)
 
 
-def pack(cards: Sequence[CardState], wanted: Sequence[Want], budget: Budget) -> list[Chosen] | None:
+def pack(cards: Sequence[CardState], wanted: Sequence[CardRequest], budget: Budget) -> list[Chosen] | None:
     """Cards for each want, served in this order; None where there are none, or none was found in time."""
     if len(wanted) > _DEEPEST:
         budget.give_up()
@@ -113,7 +113,7 @@ class _Packing:
     Cards that differ by name alone are one kind: how many of a kind are taken matters, not which.
     """
 
-    def __init__(self, cards: Sequence[CardState], wanted: Sequence[Want], budget: Budget) -> None:
+    def __init__(self, cards: Sequence[CardState], wanted: Sequence[CardRequest], budget: Budget) -> None:
         self.chosen: list[Chosen] = []
         self._cards = list(cards)
         self._wanted = wanted
@@ -143,7 +143,7 @@ class _Packing:
     def _kind(self, card: CardState) -> Kind:
         return kind_of(card, named=self._named)
 
-    def _choices(self, want: Want) -> Iterator[Chosen]:
+    def _choices(self, want: CardRequest) -> Iterator[Chosen]:
         """Every choice of cards that differs, the fullest cards first."""
         kinds: dict[tuple[int, Kind], list[int]] = defaultdict(list)
         for position, card in enumerate(self._cards):

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairlead_policy.fit.filling import named
 from fairlead_policy.fit.node_table import ZoneNodes
-from fairlead_policy.fit.packing import Want, kind_of, pack, packing_rank, wants_of
+from fairlead_policy.fit.packing import CardRequest, kind_of, pack, packing_rank, wants_of
 from fairlead_policy.fit.results import PlacedPod
 
 SEARCH_NODES = 64
@@ -139,7 +139,7 @@ class _Search:
             self._on_cards[key] = packed is not None
         return self._on_cards[key]
 
-    def _starting(self, vector: DemandVector) -> Iterator[tuple[int, list[Want]]]:
+    def _starting(self, vector: DemandVector) -> Iterator[tuple[int, list[CardRequest]]]:
         """Each pod's shape and asks, in the order that never loses a fit."""
         for shape in sorted(range(len(vector)), key=lambda number: (self.turns[number], number)):
             for _ in range(vector[shape]):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairlead_contracts.messages.submissions import Submission
 
 
-class Granted(NamedTuple):
+class GrantedClass(NamedTuple):
     """The class that a job has."""
 
     job_class: str
@@ -142,18 +142,18 @@ class Rulebook:
             return f"{job.scope} (unlisted)"
         return job.scope
 
-    def class_of(self, job: GrantSubject, tenant: str) -> Granted:
+    def class_of(self, job: GrantSubject, tenant: str) -> GrantedClass:
         """The class that the job has: what was granted to itself, else what it asks for and its tenant may have."""
         everybodys = self.document.classes[-1]
         asked = job.requested_class
         if (own := self.grant_to(job, tenant)) is not None:
-            return Granted(own.classes[0], None)
+            return GrantedClass(own.classes[0], None)
         if asked is None or asked == everybodys:
-            return Granted(everybodys, None)
+            return GrantedClass(everybodys, None)
         for grant in self._grants_of(tenant):
             if asked in grant.classes and grant.job is None:
-                return Granted(asked, None)
-        return Granted(everybodys, asked)
+                return GrantedClass(asked, None)
+        return GrantedClass(everybodys, asked)
 
     def grant_to(self, job: GrantSubject, tenant: str) -> Grant | None:
         """The grant of a class to this job alone; None where there is none."""

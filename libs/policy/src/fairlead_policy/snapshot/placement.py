@@ -70,7 +70,7 @@ class JobFit(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the answer is proven; False: no way was found, and that there is none is not proven."""
 
 
-class Walk(msgspec.Struct, frozen=True, kw_only=True):
+class PlacementWalk(msgspec.Struct, frozen=True, kw_only=True):
     """The result of walking the order of all pools."""
 
     jobs: dict[str, JobFit]
@@ -89,7 +89,7 @@ def walk(
     orders: Mapping[str, Iterable[str]],
     strategy: CardStrategy,
     heads: Mapping[str, str] | None = None,
-) -> Walk:
+) -> PlacementWalk:
     """The place of each waiting job, or the reason for which it has none.
 
     Pools are walked by name; on nodes that several pools may use the later ones get what the earlier ones leave.
@@ -112,7 +112,7 @@ def walk(
             walker.answer_next(jobs[uid], pool, stopped)
             if uid == head:
                 stopped = BehindHead(pool=pool, head=jobs[uid].id)
-    return Walk(jobs=walker.answers, placed=walker.placed)
+    return PlacementWalk(jobs=walker.answers, placed=walker.placed)
 
 
 class _Walker:

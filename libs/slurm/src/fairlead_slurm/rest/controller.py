@@ -10,7 +10,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_slurm.cluster import Licence, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import Controller
 from fairlead_slurm.errors import CommandFailedError
-from fairlead_slurm.queue import Reading, SlurmJob
+from fairlead_slurm.queue import QueueReading, SlurmJob
 from fairlead_slurm.rest.client import RestClient
 from fairlead_slurm.rest.cluster import nodes_of, partitions_of
 from fairlead_slurm.rest.jobs import TasksCutError, reading_of
@@ -38,7 +38,7 @@ class RestController:
         """Whether slurmrestd left out tasks of an array at the last reading, so that Slurm's commands did
         that reading."""
 
-    async def jobs(self) -> Reading:
+    async def jobs(self) -> QueueReading:
         """See `Controller`."""
         try:
             found = reading_of(await self._read("jobs"))

@@ -7,7 +7,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import MINUTE, SECOND, Micros
 from fairlead_slurm.errors import UnreadableError
-from fairlead_slurm.queue import LONGEST_TEXT, Reading, SlurmJob, joined, resources_of
+from fairlead_slurm.queue import LONGEST_TEXT, QueueReading, SlurmJob, joined, resources_of
 from fairlead_slurm.rest.forms import Number, RestWords, number, words
 
 _FLAGS = (
@@ -72,7 +72,7 @@ class _JobRecord(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-def reading_of(document: bytes) -> Reading:
+def reading_of(document: bytes) -> QueueReading:
     """The jobs of /jobs. A record that cannot be read is counted, and keeps no other back.
 
     Raises:
@@ -92,7 +92,7 @@ def reading_of(document: bytes) -> Reading:
             raise
         except (msgspec.MsgspecError, UnreadableError):
             unreadable += 1
-    return Reading(jobs=joined(jobs), unreadable=unreadable)
+    return QueueReading(jobs=joined(jobs), unreadable=unreadable)
 
 
 def _jobs_of(record: _JobRecord) -> list[SlurmJob]:

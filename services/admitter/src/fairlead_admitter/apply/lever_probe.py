@@ -41,7 +41,7 @@ INEFFECTIVE_SECONDS = 30.0
 obeys ours."""
 
 
-class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
+class ObeyedLevers(msgspec.Struct, frozen=True, kw_only=True):
     """The levers that a probe found obeyed."""
 
     lever: LeverName | None
@@ -57,7 +57,7 @@ class LeverProber(Protocol):
     def outages(self) -> int:
         """Number of times so far that the frontend did not answer: it may have been restarted."""
 
-    async def probe(self) -> Obeyed:
+    async def probe(self) -> ObeyedLevers:
         """Find out by dry runs which lever the frontend obeys.
 
         Raises:

@@ -37,7 +37,7 @@ from fairlead_admitter.decide.steering import (
     take_levels_away,
 )
 from fairlead_admitter.decide.wake_state import PoolWakes
-from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, Unsettled
+from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, UnsettledPool
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import Micros
@@ -102,7 +102,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     leave: Leave | None
     withholding: Withholding
     """Whether its order is written at all."""
-    heads: PoolHeads | Unsettled
+    heads: PoolHeads | UnsettledPool
     class_bands: list[ClassBand]
     known: "KnownCluster"
     memory: "PoolMemory"
@@ -132,7 +132,7 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The withholding of levels, with the reason for which the order is not followed; without a reason where it is."""
     standing: int = 0
     """Number of levels of ours that stand although the order is not followed."""
-    doubt: Unsettled | None = None
+    doubt: UnsettledPool | None = None
     """The doubt for which there is no order to follow; None where there is one."""
     settled: bool = False
     """Whether there is one, and the levels are its own."""
@@ -203,8 +203,8 @@ class _Following:
         """Plans the writes."""
         view = self._view
         if view.rulebook is None:
-            return PoolPlan(doubt=Unsettled(doubt=Doubt.NO_POLICY))
-        if isinstance(view.heads, Unsettled):
+            return PoolPlan(doubt=UnsettledPool(doubt=Doubt.NO_POLICY))
+        if isinstance(view.heads, UnsettledPool):
             steering = self._without_order(view.rulebook)
             return PoolPlan(steering=steering, doubt=view.heads, after=self._after)
         steering = self._steer_by(view.heads, view.rulebook)

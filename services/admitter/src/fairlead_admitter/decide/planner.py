@@ -24,7 +24,7 @@ from fairlead_admitter.observe.decision_gate import (
     Doubt,
     Holders,
     PoolHeads,
-    Unsettled,
+    UnsettledPool,
 )
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
@@ -204,7 +204,7 @@ class Planner:
         queues = [facts.queues[name] for name in sorted(names)]
         rulebook = policy.rulebook
         leave = policy.words.leave(facts.cluster)
-        heads: PoolHeads | Unsettled = Unsettled(doubt=Doubt.NO_POLICY)
+        heads: PoolHeads | UnsettledPool = UnsettledPool(doubt=Doubt.NO_POLICY)
         class_bands: list[ClassBand] = []
         if rulebook is not None:
             heads = self._known.gate.settle(
@@ -215,7 +215,7 @@ class Planner:
             )
             class_bands = class_bands_by(rulebook.document, queues, facts.classes)
             if not class_bands and isinstance(heads, PoolHeads):
-                heads = Unsettled(doubt=Doubt.NO_BAND)
+                heads = UnsettledPool(doubt=Doubt.NO_BAND)
         return PoolView(
             pool=pool,
             queues=queues,

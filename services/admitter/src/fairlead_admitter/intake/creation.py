@@ -69,7 +69,7 @@ class Creation(enum.StrEnum):
     """The frontend has no such queue, or none for the scope."""
 
 
-class Created(msgspec.Struct, frozen=True, kw_only=True):
+class CreatedJob(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome, the queue that the job stands in, and the name that it has there."""
 
     outcome: Creation
@@ -108,7 +108,7 @@ class JobCreator(Protocol):
     def begin_anew(self) -> None:
         """Forgets what earlier orders met: another replica may have asked meanwhile."""
 
-    async def create(self, order: JobOrder) -> Created:
+    async def create(self, order: JobOrder) -> CreatedJob:
         """Carry the order out, or say what stands in its way.
 
         Raises:
@@ -223,7 +223,7 @@ class RetryingCreator:
         self._hangs_since: float | None = None
         """Clock seconds since which every order, of any scope, waited in vain; None where the last one was answered."""
 
-    async def create(self, order: JobOrder) -> Created:
+    async def create(self, order: JobOrder) -> CreatedJob:
         """Creates the job by the port, without its FrontendDownError.
 
         Raises:

@@ -16,7 +16,7 @@ import structlog
 from fairlead_admitter.errors import FrontendRefusedError
 from fairlead_admitter.intake.admission import SubmissionCheck
 from fairlead_admitter.intake.cancelling import Canceller
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, RetryingCreator
+from fairlead_admitter.intake.creation import CreatedJob, Creation, JobOrder, RetryingCreator
 from fairlead_admitter.intake.limits import IntakeLimits
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.replies import ReplyPublisher, Sender, SubmissionRefusal
@@ -116,10 +116,10 @@ class SubmissionHandler:
                     self.traces.taken(ruled, delivery.at, root, caller)
                 await self._answer(delivery, sender, order, created, at)
 
-    async def _create(self, order: JobOrder, sender: Sender) -> Created:
+    async def _create(self, order: JobOrder, sender: Sender) -> CreatedJob:
         """Creates the job, unless it was cancelled: a copy that comes later must not bring it back."""
         if not self.creator.keeps_names and says_cancelled(await self.replies.standing(sender)):
-            return Created(outcome=Creation.EXISTS)
+            return CreatedJob(outcome=Creation.EXISTS)
         return await self.creator.create(order)
 
     async def _is_known(self, sender: Sender) -> bool:
@@ -127,7 +127,7 @@ class SubmissionHandler:
         return await self.replies.standing(sender) is not None
 
     async def _answer(
-        self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
+        self, delivery: Delivery, sender: Sender, order: JobOrder, created: CreatedJob, at: datetime
     ) -> None:
         match created.outcome:
             case Creation.CREATED:
@@ -137,7 +137,7 @@ class SubmissionHandler:
             case Creation.CONFLICT | Creation.NO_QUEUE as outcome:
                 await self._refuse(delivery, self.admission.refused_creation(order.submission, outcome))
 
-    async def _accept(self, delivery: Delivery, order: JobOrder, created: Created, at: datetime) -> None:
+    async def _accept(self, delivery: Delivery, order: JobOrder, created: CreatedJob, at: datetime) -> None:
         answer = Accepted(
             id=order.id,
             tenant=order.scope,
@@ -152,7 +152,7 @@ class SubmissionHandler:
         self.taken("accepted")
 
     async def _repeat(
-        self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
+        self, delivery: Delivery, sender: Sender, order: JobOrder, created: CreatedJob, at: datetime
     ) -> None:
         """Answers for a job that was made before, by an unacked delivery or by another copy of the submission.
 

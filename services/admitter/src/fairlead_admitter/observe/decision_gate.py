@@ -59,7 +59,7 @@ class Doubt(enum.StrEnum):
     """The pool's queues take levels in bands that have nothing in common."""
 
 
-class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
+class UnsettledPool(msgspec.Struct, frozen=True, kw_only=True):
     """A pool without an order that may be followed, and why."""
 
     doubt: Doubt
@@ -169,7 +169,7 @@ class _SettledPool(NamedTuple):
     asked: tuple[int, int]
     """The number of shards, and the revision of the policy."""
     holders: Holders
-    found: PoolHeads | Unsettled
+    found: PoolHeads | UnsettledPool
 
 
 class DecisionGate:
@@ -193,7 +193,7 @@ class DecisionGate:
         if known is not None:
             known.decision = None
 
-    def settle(self, pool: str, *, shards: int, policy: int, holders: Holders) -> PoolHeads | Unsettled:
+    def settle(self, pool: str, *, shards: int, policy: int, holders: Holders) -> PoolHeads | UnsettledPool:
         """The decisions of the pool if all of them may be followed together.
 
         Args:
@@ -206,34 +206,34 @@ class DecisionGate:
             before = self._settled_pools[pool] = _SettledPool((shards, policy), holders, found)
         return before.found
 
-    def _settle(self, pool: str, shards: int, policy: int, holders: Holders) -> PoolHeads | Unsettled:
+    def _settle(self, pool: str, shards: int, policy: int, holders: Holders) -> PoolHeads | UnsettledPool:
         known = self._pools.get(pool, {})
         decisions: list[Decision] = []
         for shard in range(shards):
             found = _settled(pool, shard, known.get(shard), policy, holders)
-            if isinstance(found, Unsettled):
+            if isinstance(found, UnsettledPool):
                 return found
             decisions.append(found)
         basis = decisions[0].basis
         assert basis is not None  # noqa: S101 # only decisions with a basis are kept
         for decision in decisions:
             if decision.basis != basis:
-                return Unsettled(doubt=Doubt.MIXED_BASIS, shard=decision.shard, owner=decision.owner)
+                return UnsettledPool(doubt=Doubt.MIXED_BASIS, shard=decision.shard, owner=decision.owner)
         return PoolHeads(basis=basis, decisions=tuple(decisions))
 
 
 def _settled(
     pool: str, shard: int, known: _Shard | None, policy: int, holders: Holders
-) -> Decision | Unsettled:
+) -> Decision | UnsettledPool:
     if known is None or known.decision is None:
         doubt = Doubt.CHANGING_HANDS if known is not None and known.claimed else Doubt.MISSING
-        return Unsettled(doubt=doubt, shard=shard)
+        return UnsettledPool(doubt=doubt, shard=shard)
     decision = known.decision
     if known.claimed:
-        return Unsettled(doubt=Doubt.CHANGING_HANDS, shard=shard, owner=decision.owner)
+        return UnsettledPool(doubt=Doubt.CHANGING_HANDS, shard=shard, owner=decision.owner)
     doubtful = holders.doubt(decision.owner, pool, shard)
     if doubtful is None and (decision.basis is None or decision.basis.policy != policy):
         doubtful = Doubt.OTHER_POLICY
     if doubtful is not None:
-        return Unsettled(doubt=doubtful, shard=shard, owner=decision.owner)
+        return UnsettledPool(doubt=doubtful, shard=shard, owner=decision.owner)
     return decision

@@ -16,11 +16,11 @@ import msgspec
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.planner import DecisionInputs
 from fairlead_admitter.decide.waking import batch_seconds
-from fairlead_admitter.observe.decision_gate import PoolHeads, Unsettled
+from fairlead_admitter.observe.decision_gate import PoolHeads, UnsettledPool
 from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.base.quantities import base_units
-from fairlead_contracts.messages.members import Followed, LeaderLease, OutOfTurn
+from fairlead_contracts.messages.members import FollowedOrder, LeaderLease, OutOfTurn
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_contracts.topology import LEASE_SECONDS
 from fairlead_policy.levels.adherence import AdherenceFold, Holdings, PoolInstant
@@ -44,7 +44,7 @@ _STANDBY_REMEMBERS = 60 * SECOND
 """Microseconds for which a standby remembers the admissions that it saw."""
 
 
-class Unjudged(enum.StrEnum):
+class UnjudgedReason(enum.StrEnum):
     """The reason for which an admission is not judged."""
 
     NEWCOMER = "newcomer"
@@ -111,7 +111,7 @@ class _PoolAdherence:
         self.settled = 0.0
         """Monotonic seconds at which the pool had an order last."""
         self.queues: list[QueueState] = []
-        self.unjudged = Counter[Unjudged]()
+        self.unjudged = Counter[UnjudgedReason]()
         self._recent: deque[tuple[float, OutOfTurn]] = deque()
         self._is_loose = False
 
@@ -186,20 +186,20 @@ class AdherenceWatch:
         self._took_over: float | None = None
         """Monotonic second at which this replica took the lead from another; None where nobody led before."""
 
-    def stated(self) -> list[Followed]:
+    def stated(self) -> list[FollowedOrder]:
         """The adherence as the lease states it."""
         return [
-            Followed(
+            FollowedOrder(
                 pool=name,
                 since=pool.since,
                 admissions=pool.adherence.judged,
                 missed=pool.adherence.missed,
                 idle={resource: round(amount, 3) for resource, amount in pool.adherence.idle.items()},
                 hindered=pool.adherence.hindered,
-                newcomers=pool.unjudged[Unjudged.NEWCOMER],
-                takeovers=pool.unjudged[Unjudged.TAKEOVER],
-                unordered=pool.unjudged[Unjudged.NO_ORDER],
-                unseen=pool.unjudged[Unjudged.UNKNOWN],
+                newcomers=pool.unjudged[UnjudgedReason.NEWCOMER],
+                takeovers=pool.unjudged[UnjudgedReason.TAKEOVER],
+                unordered=pool.unjudged[UnjudgedReason.NO_ORDER],
+                unseen=pool.unjudged[UnjudgedReason.UNKNOWN],
             )
             for name, pool in sorted(self._pools.items())
         ]
@@ -241,7 +241,7 @@ class AdherenceWatch:
         self.lose_sight()
         for name, jobs in _admissions(seen, pools).items():
             if (pool := self._pools.get(name)) is not None:
-                self._leave_unjudged(name, pool, Unjudged.UNKNOWN, jobs)
+                self._leave_unjudged(name, pool, UnjudgedReason.UNKNOWN, jobs)
             else:
                 self._unseen[name] += jobs
 
@@ -280,8 +280,8 @@ class AdherenceWatch:
         for counter in (self._record.judged, self._record.missed, self._record.barged):
             counter.labels(name)  # it is shown from now on
         if self._took_over is not None:
-            self._leave_unjudged(name, pool, Unjudged.TAKEOVER, self._standby.take(name))
-        self._leave_unjudged(name, pool, Unjudged.UNKNOWN, self._unseen.pop(name, 0))
+            self._leave_unjudged(name, pool, UnjudgedReason.TAKEOVER, self._standby.take(name))
+        self._leave_unjudged(name, pool, UnjudgedReason.UNKNOWN, self._unseen.pop(name, 0))
         return pool
 
     def _observe_pool(
@@ -331,19 +331,19 @@ class AdherenceWatch:
     ) -> tuple[list[JobState], list[JobState]]:
         """The admissions that an order can be held against, and the newcomers; others are counted by why no order can."""
         if not pool.orders:
-            self._leave_unjudged(name, pool, Unjudged.NO_ORDER, len(admitted))
+            self._leave_unjudged(name, pool, UnjudgedReason.NO_ORDER, len(admitted))
             return [], []
         # Until the frontend's own batch has passed, the leader before may have woken what starts.
         batch = max(batch_seconds(queue.able) for queue in pool.queues)
         if self._took_over is not None and at - self._took_over < batch:
-            self._leave_unjudged(name, pool, Unjudged.TAKEOVER, len(admitted))
+            self._leave_unjudged(name, pool, UnjudgedReason.TAKEOVER, len(admitted))
             return [], []
         judged = [job for job in admitted if job.uid not in pool.arrived]
         newcomers = [job for job in admitted if job.uid in pool.arrived]
-        self._leave_unjudged(name, pool, Unjudged.NEWCOMER, len(newcomers))
+        self._leave_unjudged(name, pool, UnjudgedReason.NEWCOMER, len(newcomers))
         return judged, newcomers
 
-    def _leave_unjudged(self, name: str, pool: _PoolAdherence, why: Unjudged, jobs: int) -> None:
+    def _leave_unjudged(self, name: str, pool: _PoolAdherence, why: UnjudgedReason, jobs: int) -> None:
         if jobs:
             pool.unjudged[why] += jobs
             self._record.unjudged.labels(name, why).inc(jobs)
@@ -356,7 +356,7 @@ class AdherenceWatch:
             policy=rulebook.revision,
             holders=self._watch.holders(),
         )
-        if isinstance(heads, Unsettled):
+        if isinstance(heads, UnsettledPool):
             if at - pool.settled >= REACTION_SECONDS:
                 pool.orders.clear()
             return False

@@ -17,7 +17,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.decisions import Decision
-from fairlead_contracts.messages.events import About, Event, JobReserved, LevelWritten, about
+from fairlead_contracts.messages.events import Event, EventBase, JobReserved, LevelWritten, about
 from fairlead_contracts.messages.state import JobState
 from fairlead_runtime.clock import wall_clock
 
@@ -106,6 +106,6 @@ class JobEvents:
             await self._log.put(event)
 
 
-def _about(job: JobState, event_id: str, tenant: str) -> About:
+def _about(job: JobState, event_id: str, tenant: str) -> EventBase:
     """The common part of an event of ours, by its id: the admitter knows the tenant."""
     return {**about(job.cluster, job, wall_clock(), ""), "id": event_id, "tenant": tenant}

@@ -9,7 +9,7 @@ import structlog
 
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import Reserving
-from fairlead_contracts.messages.members import Reserved
+from fairlead_contracts.messages.members import ReservedStarts
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.reserve.reservation import Breach, BreakCause, NoReservation, Pass, Promise, Reservation
 from fairlead_runtime.metrics import Metrics
@@ -45,9 +45,9 @@ class _ToldReservation(msgspec.Struct):
     in_its_way: tuple[str, ...] = ()
     head: str | None = None
 
-    def stated(self, pool: str) -> Reserved:
+    def stated(self, pool: str) -> ReservedStarts:
         """The reservation as the lease carries it."""
-        return Reserved(
+        return ReservedStarts(
             pool=pool,
             head=self.head,
             shadow=None if self.promise is None else self.promise.shadow,
@@ -135,9 +135,9 @@ class ReservationRecord:
                 lines.append(f"{pool}: no promise: {WHY_NONE[known.why_none]}")
         return "; ".join(lines) or None
 
-    def stated(self) -> list[Reserved]:
+    def stated(self) -> list[ReservedStarts]:
         """The reservations for whoever explains jobs, as the lease carries them."""
-        held_back = [Reserved(pool=pool, why_not=why) for pool, why in sorted(self._why.items())]
+        held_back = [ReservedStarts(pool=pool, why_not=why) for pool, why in sorted(self._why.items())]
         return held_back + [known.stated(pool) for pool, known in sorted(self._open.items())]
 
     def decided(self, pool: str, found: Reservation, job_of: JobOf) -> None:

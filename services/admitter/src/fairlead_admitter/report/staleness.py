@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection
 import msgspec
 import structlog
 
-from fairlead_admitter.observe.decision_gate import Unsettled
+from fairlead_admitter.observe.decision_gate import UnsettledPool
 from fairlead_runtime.metrics import Metrics
 
 
 class _Lack(msgspec.Struct):
     since: float
-    found: Unsettled
+    found: UnsettledPool
     said: bool = False
 
 
@@ -42,7 +42,7 @@ class Staleness:
             labels=["pool"],
         )
 
-    def lack(self, pool: str, found: Unsettled) -> None:
+    def lack(self, pool: str, found: UnsettledPool) -> None:
         """Notes that the pool has no order that may be followed now."""
         now = self._clock()
         told = {"pool": pool, "doubt": found.doubt.value, "shard": found.shard, "owner": found.owner}

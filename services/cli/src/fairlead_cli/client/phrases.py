@@ -9,7 +9,7 @@ from fairlead_contracts.base.quantities import base_units, format_quantity, quan
 from fairlead_contracts.frontend.cards import PER_VGPU
 from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.decisions import EffectiveJob, Position, UnboundedBy
-from fairlead_contracts.messages.questions import Adherence, Approval, Promised, Steering
+from fairlead_contracts.messages.questions import Adherence, Approval, PromisedStarts, Steering
 
 _TENANTS_NAMED = 6
 """Number of tenants named on one line; the others are counted together."""
@@ -227,7 +227,7 @@ def unanswered_in_words(steering: Steering) -> str:
     )
 
 
-def promised_in_words(found: Promised) -> str:
+def promised_in_words(found: PromisedStarts) -> str:
     """The start that reserve mode promises, who waits for it and who does not."""
     if found.why_not:
         return f"no start can be promised: {found.why_not}"

@@ -9,7 +9,7 @@ from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.fit.unschedulable import UnschedulableReason, all_in_words
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.ordering import OrderedPool
-from fairlead_policy.snapshot.placement import FitVerdict, JobFit, NodeFit, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, JobFit, NodeFit, PlacementWalk, walk
 
 MOST_REASONS = 20
 """Jobs of a pool whose reasons are printed; the rest are counted. JSON has all."""
@@ -41,7 +41,7 @@ class FitLine(
 
 def walked(
     snapshot: Snapshot, pools: Iterable[OrderedPool], heads: Mapping[str, str] | None = None
-) -> Walk | None:
+) -> PlacementWalk | None:
     """The fits of the jobs, where the policy asks for that; `heads` as in `walk`.
 
     Raises:

@@ -5,8 +5,8 @@ from typing import Protocol
 import msgspec
 
 from fairlead_contracts.base.instants import to_datetime
-from fairlead_contracts.messages.members import LeaderLease, Reserved
-from fairlead_contracts.messages.questions import Explanation, Promised
+from fairlead_contracts.messages.members import LeaderLease, ReservedStarts
+from fairlead_contracts.messages.questions import Explanation, PromisedStarts
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_scorer.state.cluster_cache import ClusterCache
 
@@ -52,7 +52,7 @@ class ReserveView:
         found = next((one for one in lease.reserved if one.pool == job.pool), None)
         return [] if found is None else self._told(job, found, open_names=open_names)
 
-    def promised(self, cluster: str, pool: str) -> Promised | None:
+    def promised(self, cluster: str, pool: str) -> PromisedStarts | None:
         """The promises in the pool there, and who may pass; None where nothing is to be said."""
         lease = self._leaders.leader(ADMITTER, cluster)
         found = None if lease is None else next((one for one in lease.reserved if one.pool == pool), None)
@@ -62,7 +62,7 @@ class ReserveView:
         passing = self._jobs(found.passing)
         in_its_way = self._jobs(found.in_its_way)
         rulebook = self._cache.rulebook
-        return Promised(
+        return PromisedStarts(
             why_not=found.why_not,
             job="" if head is None else head.full_name,
             tenant="" if head is None or rulebook is None else rulebook.tenant_of(head),
@@ -72,7 +72,7 @@ class ReserveView:
             passing=[job.full_name for job in passing],
         )
 
-    def _told(self, job: Explanation, found: Reserved, *, open_names: bool) -> list[str]:
+    def _told(self, job: Explanation, found: ReservedStarts, *, open_names: bool) -> list[str]:
         if found.why_not:
             return [f"No start can be promised in its pool: {found.why_not}."]
         if found.head == job.uid:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Readable, RetryableBusError
+from fairlead_bus import Bucket, Bus, ReadableValue, RetryableBusError
 from fairlead_bus.facts.mirrors import policy_mirror
 from fairlead_contracts import subjects
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -83,7 +83,7 @@ class PolicyReader:
             self.current = None  # deleted: nobody may have anything until there is a policy again
         self._wake.set()
 
-    async def _newest(self) -> Readable[PolicyDocument]:
+    async def _newest(self) -> ReadableValue[PolicyDocument]:
         while True:
             try:
                 return await self._bucket.newest_readable(subjects.DOCUMENT_KEY, decode_document)

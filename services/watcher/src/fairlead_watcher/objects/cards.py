@@ -24,7 +24,7 @@ from fairlead_kube.kinds.objects import PartialObject
 from fairlead_kube.reflector import Key
 
 
-class Registered(NamedTuple):
+class RegisteredCards(NamedTuple):
     """The cards that a node registers."""
 
     cards: list[CardState]
@@ -41,12 +41,12 @@ class CardHolding(msgspec.Struct, frozen=True, kw_only=True):
     """The reason for which the note cannot be read; empty where it can."""
 
 
-def registered_on(node: str, annotations: Mapping[str, str]) -> Registered:
+def registered_on(node: str, annotations: Mapping[str, str]) -> RegisteredCards:
     """The cards of a node, with nothing in use."""
     try:
-        return Registered(list(cards_of(node, annotations)), "")
+        return RegisteredCards(list(cards_of(node, annotations)), "")
     except RegisterError as error:
-        return Registered([], str(error))
+        return RegisteredCards([], str(error))
 
 
 def holding_of(pod: PartialObject) -> CardHolding | None:

@@ -15,7 +15,7 @@ import msgspec
 from fairlead_admitter.apply.level_applier import WriteResult
 from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError, FrontendSlowError
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, Removal
+from fairlead_admitter.intake.creation import CreatedJob, Creation, JobOrder, Removal
 from fairlead_admitter.observe.expectations import WriteConfirmation
 from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
@@ -153,12 +153,12 @@ class BusFrontend:
     def begin_anew(self) -> None:
         """Forgets nothing: what a frontend behind the bus answers is kept nowhere; see JobCreator."""
 
-    async def create(self, order: JobOrder) -> Created:
+    async def create(self, order: JobOrder) -> CreatedJob:
         """Make a job of a submission; see JobCreator."""
         reply = await self._creations.create(_creation(order))
         if reply.outcome is CreateOutcome.REFUSED:
             raise FrontendRefusedError(reply.reason)
-        return Created(outcome=Creation(reply.outcome.value), queue=reply.queue, job=reply.job)
+        return CreatedJob(outcome=Creation(reply.outcome.value), queue=reply.queue, job=reply.job)
 
     async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
         """Take the job of a submission away; see JobCreator."""

@@ -21,7 +21,7 @@ from fairlead_admitter.frontends.kueue.names import name_of
 from fairlead_admitter.frontends.kueue.pods import PodDocument, template_of
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
 from fairlead_admitter.frontends.kueue.tenant_calls import AnyResource, TenantCalls
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError, Removal
+from fairlead_admitter.intake.creation import CreatedJob, Creation, JobOrder, JobRefusedError, Removal
 from fairlead_admitter.intake.entry_queue import EntryQueue
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
@@ -68,11 +68,11 @@ class KueueJobs:
         """Forgets what was refused; see JobCreator."""
         self.refusals.begin_anew()
 
-    async def create(self, order: JobOrder) -> Created:
+    async def create(self, order: JobOrder) -> CreatedJob:
         """Make the job of a submission; see JobCreator."""
         entry = self.entry(order.scope, order.submission.queue)
         if entry is None:
-            return Created(outcome=Creation.NO_QUEUE)
+            return CreatedJob(outcome=Creation.NO_QUEUE)
         terms = ManifestTerms(
             local_queue=entry.name,
             account=self.accounts.pods,
@@ -86,7 +86,7 @@ class KueueJobs:
             outcome = Creation.CONFLICT if await making.exists_as_another_kind() else await making.make()
         except FieldError as error:
             raise JobRefusedError(error) from error
-        return Created(outcome=outcome, queue=entry.queue, job=name)
+        return CreatedJob(outcome=outcome, queue=entry.queue, job=name)
 
     async def cancel(self, wanted: Cancellation, before: Micros) -> Removal:
         """Delete the objects that were made of a submission, by their uids; see JobCreator."""

@@ -1,6 +1,6 @@
 """The lever that Kueue obeys just now: its webhook is asked by dry runs."""
 
-from fairlead_admitter.apply.lever_probe import Obeyed
+from fairlead_admitter.apply.lever_probe import ObeyedLevers
 from fairlead_admitter.frontends.kueue.calls import telling
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_kube.client import KubeClient
@@ -32,7 +32,7 @@ class KueueLever:
         """Notes that Kueue's webhook did not answer: what answers next may be another Kueue."""
         self.outages += 1
 
-    async def probe(self) -> Obeyed:
+    async def probe(self) -> ObeyedLevers:
         """Ask Kueue's webhook; see LeverProber."""
         found: LeverProbe | None = None
         self._workloads = None
@@ -43,7 +43,7 @@ class KueueLever:
                     self._asked_in = namespace
                     break
         assert found is not None  # noqa: S101 # there are namespaces to probe in
-        return Obeyed(lever=_LEVERS.get(found.lever), evidence=found.evidence)
+        return ObeyedLevers(lever=_LEVERS.get(found.lever), evidence=found.evidence)
 
     async def glance(self) -> LeverName | None:
         """Looks by the one dry run of a probe that tells the two levers apart; see LeverProber."""

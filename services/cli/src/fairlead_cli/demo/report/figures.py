@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_sim.meter import PoolSample, quantile
-from fairlead_sim.virtual import RunResult, Waits
+from fairlead_sim.virtual import RunResult, WaitQuantiles
 from fairlead_sim.workload import SimWorkload
 
 BINS = 120
@@ -63,8 +63,8 @@ class OrderedRun(msgspec.Struct, frozen=True, kw_only=True):
     backlog: tuple[float, float] | None
     """Seconds from the first submission: the first and the last moment at which every tenant had jobs waiting."""
     course: Sequence[PlotInterval]
-    by_tenant: Mapping[str, Waits]
-    by_class: Mapping[tuple[str, str], Waits]
+    by_tenant: Mapping[str, WaitQuantiles]
+    by_class: Mapping[tuple[str, str], WaitQuantiles]
     """Waits by tenant and class; groups without jobs are left out."""
     makespan: float
     """Seconds from the first submission to the last end."""
@@ -106,8 +106,8 @@ def study(title: str, result: RunResult, *, classes: Sequence[str]) -> OrderedRu
 
 
 def _by_class(
-    waits: Mapping[tuple[str, str | None], Waits], tenants: Iterable[str], classes: Sequence[str]
-) -> dict[tuple[str, str], Waits]:
+    waits: Mapping[tuple[str, str | None], WaitQuantiles], tenants: Iterable[str], classes: Sequence[str]
+) -> dict[tuple[str, str], WaitQuantiles]:
     asked = {job_class: job_class for job_class in classes[:-1]} | {classes[-1]: None}
     return {
         (tenant, job_class): waits[tenant, name]

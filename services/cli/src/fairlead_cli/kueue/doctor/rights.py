@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import product
 from typing import NamedTuple
 
-from fairlead_cli.kueue.doctor.survey import Right
+from fairlead_cli.kueue.doctor.survey import NeededRight
 from fairlead_kube.client import KubeClient, service_account
 from fairlead_kube.discovery import can_i
 from fairlead_kube.kinds.resources import (
@@ -71,7 +71,7 @@ async def rights_of(
     probed: str,
     tenants: Collection[str] = (),
     checks_gangs: bool = False,
-) -> list[Right]:
+) -> list[NeededRight]:
     """The rights that the services need, each with whether it is given.
 
     Args:
@@ -102,11 +102,11 @@ def _needs(probed: str, tenants: Collection[str], *, checks_gangs: bool) -> Iter
         yield _Need(CHECKER, "patch", resource, subresource="status")
 
 
-async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None) -> Right:
+async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None) -> NeededRight:
     asked = None if accounts is None else (accounts, f"fairlead-{need.service}")
     where = {"namespace": need.namespace, "name": need.name, "subresource": need.subresource}
     group = need.resource.group
-    return Right(
+    return NeededRight(
         service=need.service,
         account=user if asked is None else service_account(*asked),
         verb=need.verb,

@@ -36,7 +36,7 @@ ADMITTED = "kueue.x-k8s.io/podset"
 """The label of all pods that Kueue admitted, whoever makes them."""
 
 
-class Right(msgspec.Struct, frozen=True, kw_only=True):
+class NeededRight(msgspec.Struct, frozen=True, kw_only=True):
     """Something that one of our services must be allowed to do."""
 
     service: str
@@ -74,7 +74,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     policy: PolicyDocument
     leave: Leave | None = None
     """The leave that stands."""
-    rights: list[Right] = []
+    rights: list[NeededRight] = []
     webhooks: list[WebhookConfiguration] = []
     cluster_queues: list[ClusterQueue] = []
     local_queues: list[LocalQueue] = []

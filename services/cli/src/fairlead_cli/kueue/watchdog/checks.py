@@ -24,7 +24,7 @@ from fairlead_kube.reflector import Key, Reflector
 _BY_CHECK = "AdmissionCheck"
 
 
-class Unanswered(msgspec.Struct, frozen=True, kw_only=True):
+class UncheckedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """A Workload that waits for checks."""
 
     version: str
@@ -32,7 +32,7 @@ class Unanswered(msgspec.Struct, frozen=True, kw_only=True):
     since: Micros
 
 
-def unanswered(workload: Workload, names: Collection[str]) -> Unanswered | None:
+def unanswered(workload: Workload, names: Collection[str]) -> UncheckedWorkload | None:
     """The checks that a Workload waits for; None where it waits for none of them.
 
     It does with quota and `Pending`; and, out of its queue, with a `Retry` that nobody took back, which keeps it there.
@@ -51,7 +51,7 @@ def unanswered(workload: Workload, names: Collection[str]) -> Unanswered | None:
         return None
     since = [instant(one.last_transition_time) for one in open_ones]
     since += [reserved.since] if reserved is not None and has_quota else []
-    return Unanswered(
+    return UncheckedWorkload(
         version=workload.metadata.resource_version,
         checks=tuple(one.name for one in open_ones),
         since=max(since),
@@ -71,7 +71,7 @@ class CheckGuard:
     """Takes each line of what was done."""
 
     def __post_init__(self) -> None:
-        self._mirror = Reflector[Workload, Unanswered](
+        self._mirror = Reflector[Workload, UncheckedWorkload](
             self.client, WORKLOADS, project=lambda one: unanswered(one, self.names), wake=asyncio.Event()
         )
 
@@ -101,7 +101,7 @@ class CheckGuard:
             else:
                 self.say(f"{key.namespace}/{key.name}: let through, as nobody answered its check")
 
-    def _ready(self, key: Key, found: Unanswered) -> dict[str, object]:
+    def _ready(self, key: Key, found: UncheckedWorkload) -> dict[str, object]:
         """The `Ready` answers for exactly this version of the Workload: where somebody else answers meanwhile, theirs counts."""
         message = f"Nobody answered for {self.overdue_seconds:g} s since {to_datetime(found.since):%H:%M:%SZ}: let through unchecked by the watchdog."
         states = [

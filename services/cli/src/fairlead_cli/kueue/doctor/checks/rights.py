@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fairlead_cli.client.phrases import listed
 from fairlead_cli.findings import Finding, error, fine, info, warning
 from fairlead_cli.kueue.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
-from fairlead_cli.kueue.doctor.survey import Right, Survey, check
+from fairlead_cli.kueue.doctor.survey import NeededRight, Survey, check
 
 
 def _fine_for_you(topic: str, what: str) -> Finding:
@@ -16,7 +16,7 @@ def _fine_for_you(topic: str, what: str) -> Finding:
 
 @check("rights", "rights-missing", fine="watcher and admitter may do all that they have to")
 def _rights(survey: Survey) -> Iterator[Finding]:
-    missing: dict[tuple[str, str], list[Right]] = {}
+    missing: dict[tuple[str, str], list[NeededRight]] = {}
     for right in survey.rights:
         if not right.allowed and right.verb != IMPERSONATE and right.service != CHECKER:
             missing.setdefault((right.service, right.account), []).append(right)
@@ -78,7 +78,7 @@ def _checker(survey: Survey) -> Iterator[Finding]:
     )
 
 
-def _not_allowed(survey: Survey, service: str, missing: list[Right], *, most: int) -> str:
+def _not_allowed(survey: Survey, service: str, missing: list[NeededRight], *, most: int) -> str:
     """The rights that are missing, and whose: the user's own say nothing of the accounts that the services may have."""
     what = listed(map(_words, missing), most=most)
     if missing[0].account == survey.user:
@@ -86,7 +86,7 @@ def _not_allowed(survey: Survey, service: str, missing: list[Right], *, most: in
     return f"the {service} may not {what}"
 
 
-def _granting(survey: Survey, part: str, missing: list[Right]) -> str:
+def _granting(survey: Survey, part: str, missing: list[NeededRight]) -> str:
     applied = f"kubectl apply -k deploy/kustomize/{part}"
     if missing[0].account == survey.user:
         applied += (
@@ -96,12 +96,12 @@ def _granting(survey: Survey, part: str, missing: list[Right]) -> str:
     return "\n".join((applied, *map(_asking, missing[:_SHOWN])))
 
 
-def _words(right: Right) -> str:
+def _words(right: NeededRight) -> str:
     of = f"the {right.subresource} of " if right.subresource else ""
     return f"{right.verb} {of}{right.resource}" + (f" in {right.namespace}" if right.namespace else "")
 
 
-def _asking(right: Right) -> str:
+def _asking(right: NeededRight) -> str:
     where = f"-n {right.namespace}" if right.namespace else "-A"
     part = f" --subresource={right.subresource}" if right.subresource else ""
     return f"kubectl auth can-i {right.verb} {right.resource}{part} {where} --as {right.account}"
