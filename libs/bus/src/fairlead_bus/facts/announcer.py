@@ -95,8 +95,8 @@ class Announcer:
             events_between: the events between what NATS has and what is. They are acked before the state that hides
                 the transition is sent, so that one is told even if this process dies in between. By default there are
                 none: of an owner that keeps an outbox of its own.
-            missing: the reason for which not all there is was told. Without all, nothing is reconciled and no mark given.
-                By default nothing is missing: of an owner that knows everything as soon as it has said something.
+            missing: why the owner does not know everything yet. Until it does, nothing is reconciled and no mark is given.
+                By default it does as soon as it has said something.
             published: told which events of the outbox are acked.
             taken_over: told once in each epoch what stood on NATS when it began.
         """

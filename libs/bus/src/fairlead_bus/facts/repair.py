@@ -30,7 +30,7 @@ QUIET_SECONDS = 60.0
 
 @dataclass(eq=False)
 class Repair:
-    """The subjects of a cluster that are due to be said again, and the time of it."""
+    """Knows which subjects of a cluster the owner must state again, and when."""
 
     bus: Bus
     """The connection that the owner writes by."""
@@ -110,9 +110,10 @@ class Repair:
         return unshown & self.said()
 
     async def due(self) -> set[str]:
-        """The subjects to state again now, once it is sure that we lead. Ask while all our writes are acked.
+        """The subjects to state again now. Ask while all our writes are acked.
 
-        Else a leader that lost its lease without knowing would write over what the next one states.
+        None before the server has confirmed our lease: a leader that lost it without knowing would write over what the next
+        one states.
 
         Raises:
             RetryableBusError: whether we lead could not be found out.

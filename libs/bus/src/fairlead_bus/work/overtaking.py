@@ -2,8 +2,9 @@
 
 A durable gives what its stream holds in the order of the stream. A work queue has no room for a durable for each tenant
 beside the one of all: their filters would overlap, which the server refuses. So while a worker has more ahead of it than
-it reads, it asks the stream which other subjects hold messages, and reads the first ones of these by their number. Where
-it found some lately it does not ask first. Such a message is handled as any other. The durable still brings it when its turn comes: by then it is known, and acked.
+it reads, it asks the stream which other subjects hold messages, and reads the first ones of these by their number. A
+subject in which it found some lately is read without asking. Such a message is handled as any other. The durable still
+brings it when its turn comes; by then the worker knows it, and acks it.
 
 Nothing depends on that memory but work saved. Who begins without it handles a message twice, which handlers allow.
 """
@@ -152,7 +153,7 @@ class Overtaking:
         self._held[subject] += 1
 
     def release(self, subject: str) -> None:
-        """Counts such a message as gone."""
+        """Counts a message that the worker held as gone."""
         uncount(self._held, subject)
 
     def note_brought(self, delivery: Delivery, message: Msg) -> tuple[bool, bytes | None]:

@@ -75,9 +75,9 @@ class Worker:
 
     An exception puts the message back with a growing delay; after its last attempt, or with `PoisonError` at once, it
     goes to its dead-letter subject and is taken out of the stream. With `NotYetError` it is parked: it takes none of
-    the `parallel` places, stays in progress, and is handled again later; that is no attempt. Where too many are parked, it
-    is handed back for a while, which is none either. A retryable error of the bus is as much as `NotYetError`: a full
-    stream or a server that is away is no fault of the message.
+    the `parallel` places, stays in progress, and is handled again later. Where too many are parked, it is handed back for a
+    while. Neither counts as an attempt. A retryable error of the bus counts as `NotYetError`: a full stream or a server
+    that is away is no fault of the message.
 
     Messages wait in lines, which are served in turn. The worker reads ahead of what it handles, so that who stands behind a
     flood in the stream does not wait for all of it; with `overtaking` it need not even read it.
@@ -110,8 +110,8 @@ class Worker:
                 somebody stands in a short one; see `LineConcurrency`.
             overtaking: pattern of what the durable delivers, where those behind a flood shall be found; see `Overtaking`.
                 It takes the rights to a stream's information and to its messages by number.
-            concerns: whether a message is any business of `handle`; one that is none is acked as it is read, without a
-                turn and a task. By default all are.
+            concerns: whether `handle` has anything to do with a message; else it is acked as it is read. By default it
+                has.
         """
         self._bus = bus
         self._stream = stream
@@ -211,7 +211,7 @@ class Worker:
     # --- pulling
 
     async def _pull_and_handle(self) -> None:
-        """Asks for as many as may wait in line, and again when those have come or can come no more."""
+        """Asks for as many messages as may wait in line, and again once that request is over or is given up."""
         while not self._stopping:
             # Trap: a loop that swallows errors on a closed connection never yields. This one ends.
             self._bus.connection.check_open()

@@ -67,8 +67,8 @@ class Restraint:
         Args:
             trail: the pool's trail; left as it is.
             window: the jobs that it was made for, in the wanted order.
-            known_order: the order as far as it is known: asked for where what came free is too little for all of the window, or
-                all of it that fits is woken.
+            known_order: the order as far as it is known; asked for where much is free, or all of the window that fits is
+                woken.
             class_bands: the bands, with the levels that are kept for waking.
             decided: the state-stream sequence that the order of a job's tenant was made from.
             always: whether a level may be written only to wake.
@@ -123,7 +123,7 @@ class Restraint:
         window: Sequence[Ranked],
         known_order: Callable[[], Sequence[Ranked]],
     ) -> list[Ranked]:
-        """The jobs of the window that have room. Where all of them are in hand, and for a batch's time, those of the whole order."""
+        """The jobs of the window that have room. While all of these are in hand and the batch lasts, those of the whole order."""
         fitting = self._fitting(queues, room, inputs, window)
         in_hand = in_hand_until((one.job.uid for one in fitting), inputs)
         if len(in_hand) == len(fitting) and inputs.now < inputs.batch_ends:
@@ -136,7 +136,7 @@ class Restraint:
     def _fitting(
         self, queues: Sequence[QueueState], room: FreeQuota, inputs: WakeInputs, window: Sequence[Ranked]
     ) -> list[Ranked]:
-        """Jobs of the window, or in hand beside it, that may be parked and would fit now in a flavor that takes them."""
+        """Jobs of the window, and those in hand behind it, that may be parked and fit now in a flavor that takes them."""
         parking = {queue.name for queue in queues if queue.parks}
         return [
             one
@@ -185,7 +185,7 @@ class Restraint:
         levels: WindowLevels,
         refused: Callable[[int], bool],
     ) -> LevelWrite | None:
-        """The write that wakes a job: the planned one where it does, else one to a level of its own; None for none."""
+        """The write that wakes a job: the planned one if it wakes, else one to a level of its own; None where none does."""
         write = planned.get(woken.job.uid)
         if write is not None and not refused(write.level):
             return write
