@@ -15,6 +15,7 @@ from fairlead_admitter.observe.expectations import (
 )
 from fairlead_admitter.observe.foreign_levels import UNSURE_SECONDS
 from fairlead_contracts.frontend.marks import LEVEL_WRITER
+from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_testkit.inputs.builders import a_job
 
@@ -318,6 +319,22 @@ def test_who_writes_levels_by_our_name_again_and_again_is_another_fairlead(
     assert not expectations.has_rival(first + FIGHT_SECONDS + 0.5), "the first is too old to be one of many"
     expectations.begin_anew()
     assert not expectations.has_rival(now), "the leader since may have ended it"
+
+
+def a_lease(*, rival: bool) -> LeaderLease:
+    return LeaderLease(role="admitter", cluster="c1", replica="r1", epoch=1, renewed=0, rival=rival)
+
+
+def test_who_takes_over_from_a_leader_with_a_rival_says_so_until_it_would_know_by_itself() -> None:
+    expectations = Expectations(lambda: 1000.0)
+    expectations.stand_by(a_lease(rival=True), 1000.0)
+    expectations.stand_by(None, 1001.0)  # its lease expires
+    expectations.begin_anew()
+    assert expectations.has_rival(1002.0)
+    assert not expectations.has_rival(1000.0 + FIGHT_SECONDS)
+    expectations.stand_by(a_lease(rival=True), 2000.0)
+    expectations.stand_by(a_lease(rival=False), 2001.0)
+    assert not expectations.has_rival(2002.0), "the leader has none any more"
 
 
 def test_levels_of_others_are_noted_and_our_own_are_not() -> None:

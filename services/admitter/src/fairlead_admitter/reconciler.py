@@ -103,7 +103,9 @@ class Reconciler:
         self.planner.keep(pools)
         self.record.withheld_levels.keep(pools)
         if not self._may_write():
-            self.adherence.stand_by(seen, pools, self.watch.leader())
+            leader = self.watch.leader()
+            self.adherence.stand_by(seen, pools, leader)
+            self.expectations.stand_by(leader, seen.at)
             return
         if self.watch.unknown() is not None:
             self.adherence.overlook(seen, pools)

@@ -25,6 +25,7 @@ import msgspec
 from fairlead_admitter.observe.foreign_levels import ForeignLevels
 from fairlead_admitter.observe.job_backoff import JobBackoff
 from fairlead_contracts.frontend.marks import LEVEL_WRITER
+from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.state import JobState, Phase
 
 FIGHT_ROUNDS = 3
@@ -134,6 +135,8 @@ class Expectations:
         """Instants at which somebody else changed a level of ours last, by uid of jobs that are still written to."""
         self._rivalries: deque[float] = deque(maxlen=FIGHT_ROUNDS)
         """Instants at which another Fairlead put a level of its own in place of ours last."""
+        self._rival_until = 0.0
+        """Instant until which the leader before is believed that it has a rival."""
         self._blind: deque[tuple[float, str]] = deque()
         """Landings that no revision will show, in the order of time."""
 
@@ -174,7 +177,13 @@ class Expectations:
 
     def has_rival(self, now: float) -> bool:
         """Whether another Fairlead writes levels here, too. One such write may be that of a leader before, on its way still."""
-        return len(self._rivalries) == FIGHT_ROUNDS and now - self._rivalries[0] <= FIGHT_SECONDS
+        told = len(self._rivalries) == FIGHT_ROUNDS and now - self._rivalries[0] <= FIGHT_SECONDS
+        return told or now < self._rival_until
+
+    def stand_by(self, leader: LeaderLease | None, now: float) -> None:
+        """Note whether the replica that leads has a rival: who takes over from it needs a minute to find out by itself."""
+        if leader is not None:
+            self._rival_until = now + FIGHT_SECONDS if leader.rival else 0.0
 
     def drifted(self, uid: str) -> bool:
         """Whether somebody else changed the level that we wrote to this job, and we didn't write since."""
