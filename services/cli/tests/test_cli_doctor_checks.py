@@ -45,6 +45,8 @@ LET_GO = {
     **QUEUE,
     "metadata": {"name": "gpus", "annotations": {"fairlead.dev/watchdog": "was StrictFIFO"}},
 }
+ENTRY = things.local_queue("main", "team-a", "gpus")
+STOPPED_ENTRY = {**ENTRY, "spec": {**ENTRY["spec"], "stopPolicy": "HoldAndDrain"}}
 WEBHOOKS = [{"webhooks": [hook("kueue.x-k8s.io", "workloads"), hook("batch", "jobs")]}]
 SOUND = Survey(
     cluster="lab",
@@ -53,7 +55,7 @@ SOUND = Survey(
     policy=policy(tenants=[{"name": "team-a"}]),
     webhooks=msgspec.convert(WEBHOOKS, list[WebhookConfiguration]),
     cluster_queues=msgspec.convert([QUEUE], list[ClusterQueue]),
-    local_queues=msgspec.convert([things.local_queue("main", "team-a", "gpus")], list[LocalQueue]),
+    local_queues=msgspec.convert([ENTRY], list[LocalQueue]),
     flavors=msgspec.convert([FLAVOR], list[ResourceFlavor]),
     nodes=nodes(gpu_nodes("a", 2, "zone-a")),
 )
@@ -332,6 +334,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("not-reservable", Severity.WARNING, changed(policy=RESERVED, cluster_queues=TWO_QUEUES)),
     ("watchdog-acted", Severity.INFO, changed(cluster_queues=[LET_GO])),
     ("queue-stopped", Severity.INFO, queue(stopPolicy="Hold")),
+    ("queue-stopped", Severity.INFO, changed(local_queues=[STOPPED_ENTRY])),
     ("queue-inactive", Severity.WARNING, changed(cluster_queues=[{**QUEUE, "status": {}}])),
     ("multikueue", Severity.INFO, asks_for(MULTIKUEUE)),
     ("multikueue", Severity.ERROR, msgspec.structs.replace(asks_for(MULTIKUEUE), probe=NO_BOOST)),

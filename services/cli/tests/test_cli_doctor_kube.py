@@ -103,6 +103,8 @@ def sound(api_namespace: str) -> list[KubeObject]:
 
 def broken_queues() -> list[KubeObject]:
     afs = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+    parked = things.local_queue("parked", "team-a", "gpus")
+    parked["spec"]["stopPolicy"] = "Hold"
     return [
         things.flavor("ghost", {GPU_PRODUCT: "H100"}),
         things.flavor("kept", {GPU_PRODUCT: "KEPT"}),
@@ -116,6 +118,7 @@ def broken_queues() -> list[KubeObject]:
         things.cluster_queue("small", {GPU: 1}, flavor="a100", cohort="all", stopPolicy="Hold"),
         things.cluster_queue("lost", {GPU: 1}, flavor="no-such-flavor"),
         things.local_queue("astray", "team-a", "no-such-queue"),
+        parked,
         things.priority_class("urgent", 100),
         things.priority_class("approved", 50),
         things.priority_class("gold", 1000),
@@ -173,6 +176,7 @@ async def test_everything_that_is_broken_is_found_and_nothing_that_is_whole(
         ("admission-fair-sharing", "ClusterQueue/big"),
         ("own-quota", "Cohort/all"),
         ("queue-stopped", "ClusterQueue/small"),
+        ("queue-stopped", "LocalQueue/team-a/parked"),
         ("queue-inactive", "ClusterQueue/lost"),
         ("local-queue-dangling", "LocalQueue/team-a/astray"),
         ("tenant-without-queue", "Tenant/team-q"),

@@ -199,10 +199,11 @@ def _strategy(survey: Survey) -> Iterator[Finding]:
     "activity",
     "queue-stopped",
     "queue-inactive",
-    fine="all ClusterQueues are active",
-    needs=("clusterqueues",),
+    fine="all ClusterQueues are active, and no LocalQueue is on hold",
+    needs=("clusterqueues", "localqueues"),
 )
 def _activity(survey: Survey) -> Iterator[Finding]:
+    yield from _on_hold(survey)
     for queue in survey.cluster_queues:
         if queue.spec.stopped:
             yield info(
@@ -220,6 +221,19 @@ def _activity(survey: Survey) -> Iterator[Finding]:
                 why="it admits nothing, so its jobs have no position in the order",
                 mend=f"kubectl describe clusterqueue {queue.metadata.name}",
                 name="queue-inactive",
+            )
+
+
+def _on_hold(survey: Survey) -> Iterator[Finding]:
+    for entry in survey.local_queues:
+        if entry.spec.stopped:
+            namespace, name = entry.metadata.namespace, entry.metadata.name
+            yield info(
+                f"LocalQueue/{namespace}/{name}",
+                f"stopPolicy: {entry.spec.stop_policy}",
+                why="nothing is admitted through it, so its jobs have no position in the order",
+                mend=f"""kubectl -n {namespace} patch localqueue {name} --type merge -p '{{"spec":{{"stopPolicy":"None"}}}}'""",
+                name="queue-stopped",
             )
 
 
