@@ -106,7 +106,7 @@ class QueueQuestion(Message, frozen=True, kw_only=True):
     tenant: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=0)] = FIRST_POSITIONS
     """Largest number of positions of each pool in an answer; 0 for as many as it holds. Who asks for more than the first
-    is named so many jobs without a position, too, and three otherwise."""
+    is named so many jobs without a position, too, and three at most otherwise."""
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):

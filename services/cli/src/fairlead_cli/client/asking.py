@@ -9,9 +9,9 @@ from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.phrases import duration, what_is_known
-from fairlead_cli.client.tables import queue_view, tenants_view
+from fairlead_cli.client.tables import left_out_in_words, queue_view, tenants_view
 from fairlead_cli.client.visible import visible
-from fairlead_cli.console import warn
+from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
 from fairlead_cli.printing import is_for_people, print_answer
@@ -57,6 +57,9 @@ async def show_queue(
             for one in pool.positions
         ),
     )
+    for one in reply.pools if form == "name" else ():  # what names alone cannot say
+        if left_out := left_out_in_words(one, tenant):
+            say(f"pool {one.pool}: {left_out}")
 
 
 async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None, form: Format) -> None:

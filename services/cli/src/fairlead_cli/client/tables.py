@@ -109,15 +109,20 @@ def _queue_lines(
         in_a_tree = any(one.position.top for one in pool.positions)
         of_the_top = f"share then, {'weight' if pool.divide_by else 'entitled'}{_IN_A_TREE}"
         yield screen.line(of_the_top if in_a_tree else _SHARE_THEN, "dim")
+    if tenant is not None and not pool.positions:
+        yield screen.style(f"No job of {tenant} waits here.", "dim")
+    if left_out := left_out_in_words(pool, tenant):
+        yield screen.line(f"… and {left_out}", "dim")
+    yield from _unranked_lines(pool, limit, screen)
+    yield from _silences(pool, screen)
+
+
+def left_out_in_words(pool: PoolQueue, tenant: str | None) -> str:
+    """The number of waiting jobs that the answer leaves out, and how to see them; empty where it has all."""
     # A scorer of an earlier release counts the pool's jobs alone.
     more = pool.more or (pool.waiting - len(pool.positions) if tenant is None else 0)
     of_whom = "" if tenant is None else f" of {tenant}"
-    if tenant is not None and not pool.positions:
-        yield screen.style(f"No job of {tenant} waits here.", "dim")
-    if more > 0:
-        yield screen.line(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", "dim")
-    yield from _unranked_lines(pool, limit, screen)
-    yield from _silences(pool, screen)
+    return f"{more} more{of_whom} ({_how_to_see_more(pool)})" if more > 0 else ""
 
 
 def _approval_lines(pool: PoolQueue, screen: Screen) -> Iterator[str]:

@@ -22,7 +22,7 @@ def queue(
         pool: Only this pool.
         tenant: Only this tenant's jobs.
         limit: At most so many jobs a pool; 0 for as many as an answer holds (2,000, of one tenant 200). Above 50, and
-            with 0, also up to 500 jobs without a position; else three.
+            with 0, also up to 500 jobs without a position; else up to three.
         output: A table; wide: with every column; json, yaml: see docs/output.md; name: names alone.
     """
     from fairlead_cli.client.asking import show_queue

@@ -225,7 +225,7 @@ class Questions:
     def _unranked_lines(self, jobs: Sequence[JobState], limit: int) -> tuple[int, list[UnrankedJob]]:
         """The number of jobs without a position, and the first of them. Tasks of an array count one by one."""
         wanted = min(limit or MOST_UNRANKED, MOST_UNRANKED)
-        told = wanted if wanted > FIRST_POSITIONS else _UNRANKED_TOLD
+        told = wanted if wanted > FIRST_POSITIONS else min(wanted, _UNRANKED_TOLD)
         first = heapq.nsmallest(told, jobs, key=lambda job: (job.submitted, job.uid))
         return sum(map(_tasks, jobs)), [
             UnrankedJob(
