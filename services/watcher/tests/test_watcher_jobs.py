@@ -344,6 +344,19 @@ def test_quota_is_no_start_before_kueue_admits(
     assert (job.open_checks or []) == (["gang-fit"] if told == CHECK_SAID else [])
 
 
+def test_when_its_checks_let_it_start_is_stated_beside_when_it_got_its_quota() -> None:
+    quota, admitted = instant(LATER), instant("2026-11-21T10:08:00Z")
+    let_in = condition("Admitted", at="2026-11-21T10:08:00Z")
+    job = job_of(raw(RESERVED, let_in))
+    assert (job.started, job.admitted, job.began) == (quota, admitted, admitted)
+    finished = condition("Finished", reason="Failed", at="2026-11-21T10:59:00Z")
+    over = job_of(raw(RESERVED, let_in, finished))
+    assert (over.started, over.admitted) == (quota, admitted)
+    at_once = job_of(raw(RESERVED, ADMITTED))
+    assert (at_once.admitted, at_once.began) == (msgspec.UNSET, quota)
+    assert job_of(raw(RESERVED)).began is None
+
+
 def test_who_was_put_back_by_a_check_is_told_what_the_check_said() -> None:
     evicted = condition("Evicted", reason="AdmissionCheck")
     at = {"requeueAt": "2026-11-21T12:00:00Z"}

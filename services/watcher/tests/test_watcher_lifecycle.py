@@ -45,6 +45,11 @@ def running(at: Micros = T1, uid: str = "u1") -> JobState:
     return a_job(Phase.RUNNING, started=at, uid=uid)
 
 
+def checked() -> JobState:
+    """With quota, and its checks are open."""
+    return a_job(Phase.RUNNING, started=T1, unchecked="admission check nodes is Pending")
+
+
 def over(
     at: Micros = T3, started: Micros | None = T1, outcome: Outcome = Outcome.SUCCEEDED, uid: str = "u1"
 ) -> JobState:
@@ -124,6 +129,11 @@ def test_each_step_of_a_life_is_told_once(scene: EventDiffScene) -> None:
         (running(), over(started=None), ["ended"]),
         (running(), a_job(), ["evicted"]),
         (running(), a_job(Phase.HELD), ["evicted"]),
+        (a_job(), checked(), []),
+        (checked(), running(), ["started"]),
+        (checked(), a_job(), ["evicted"]),
+        (checked(), over(), ["started", "ended"]),
+        (checked(), None, ["ended"]),
         (over(), running(), []),
         (running(), running(), []),
         (running(), None, ["ended"]),
@@ -137,6 +147,33 @@ def test_what_happened_unwatched_is_told_in_order(
     scene: EventDiffScene, before: JobState | None, after: JobState | None, expected: list[str]
 ) -> None:
     assert kinds(scene.told(before, after)) == expected
+
+
+def test_a_start_is_when_its_checks_let_it_start_and_the_wait_is_until_then(scene: EventDiffScene) -> None:
+    admitted = msgspec.structs.replace(running(), admitted=T3)
+    [started] = scene.told(checked(), admitted)
+    assert isinstance(started, JobStarted)
+    assert (started.at, started.waited_seconds) == (to_datetime(T3), 180.0)
+    [ended] = scene.told(admitted, msgspec.structs.replace(over(T4), admitted=T3))
+    assert isinstance(ended, JobEnded)
+    assert ended.ran_seconds == 60.0
+    assert ended.run is not None
+    assert ended.run.started == T1, "its quota was its tenant's use from then on"
+    scene.view.workload(KEY, End(uid="u1", at=T4, outcome=Outcome.FAILED, started=T1, admitted=T3))
+    started, ended = scene.told(checked(), None)
+    assert isinstance(started, JobStarted)
+    assert isinstance(ended, JobEnded)
+    assert (started.waited_seconds, ended.ran_seconds) == (180.0, 60.0)
+
+
+def test_who_was_only_tried_never_ran(scene: EventDiffScene) -> None:
+    scene.view.workload(KEY, known(eviction=LastEviction(reason="AdmissionCheck", at=T3)))
+    [evicted] = scene.told(checked(), a_job())
+    assert isinstance(evicted, JobEvicted)
+    assert (evicted.reason, evicted.ran_seconds) == ("AdmissionCheck", 0.0)
+    [ended] = scene.told(checked(), None)
+    assert isinstance(ended, JobEnded)
+    assert ended.ran_seconds == 0.0
 
 
 def test_told_again_it_has_the_same_ids(scene: EventDiffScene) -> None:

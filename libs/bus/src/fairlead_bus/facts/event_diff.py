@@ -4,7 +4,7 @@ A transition that happened while nobody watched shows in the difference as well.
 transition and the instant of the run that it is about: what is told again has the same ids.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeIs
 
 import msgspec
@@ -34,6 +34,8 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
     at: Micros
     outcome: Outcome
     started: Micros | None
+    admitted: Micros | None = None
+    """The instant at which the run's checks let it start, where it had some to wait for."""
 
 
 class LastEviction(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,11 +89,11 @@ class EventDiff:
             return []
         end = self._memory.end_of(job)
         if end is None:
-            return [_ended(job, self._clock(), Outcome.CANCELLED, job.started)]
-        events: list[Event] = []
-        if end.started is not None and end.started != job.started:
-            events.append(_started(job, end.started))
-        return [*events, _ended(job, end.at, end.outcome, end.started)]
+            return [_ended(job, self._clock(), Outcome.CANCELLED)]
+        ended = msgspec.structs.replace(
+            job, started=end.started, admitted=end.admitted or msgspec.UNSET, unchecked=""
+        )
+        return [*_begun(job, ended), _ended(ended, end.at, end.outcome)]
 
     def _went_on(self, before: JobState | None, after: JobState) -> list[Event]:
         events: list[Event] = []
@@ -99,11 +101,10 @@ class EventDiff:
             events.append(_queued(after))
         elif before.started is not None and _lost_its_run(before, after):
             events.append(self._evicted(before, before.started, after))
-        if after.started is not None and (before is None or after.started != before.started):
-            events.append(_started(after, after.started))
+        events += _begun(before, after)
         if after.outcome is not None and is_told(after) and (before is None or not is_told(before)):
             ended = self._clock() if after.ended is None else after.ended
-            events.append(_ended(after, ended, after.outcome, after.started))
+            events.append(_ended(after, ended, after.outcome))
         return events
 
     def _evicted(self, before: JobState, started: Micros, after: JobState) -> Event:
@@ -114,7 +115,7 @@ class EventDiff:
             at, reason = (self._clock() if after.started is None else after.started), EVICTED
         return JobEvicted(
             **about(before.cluster, before, at, f"evicted-{started}"),
-            ran_seconds=_ran(started, at),
+            ran_seconds=_ran(before.began, at),
             reason=reason or EVICTED,
             run=run_of(before, started, at),
         )
@@ -146,22 +147,26 @@ def _queued(job: JobState) -> Event:
     )
 
 
-def _started(job: JobState, at: Micros) -> Event:
-    return JobStarted(
-        **about(job.cluster, job, at, f"started-{at}"),
-        waited_seconds=max(0.0, to_seconds(at - job.submitted)),
-        level=job.level,
-        demand=job.demand,
+def _begun(before: JobState | None, after: JobState) -> Iterator[Event]:
+    """The start of a run that had not begun before. With quota alone it has not: its checks may give that back."""
+    known = before is not None and before.began is not None and before.started == after.started
+    if after.began is None or known:
+        return
+    yield JobStarted(
+        **about(after.cluster, after, after.began, f"started-{after.started}"),
+        waited_seconds=max(0.0, to_seconds(after.began - after.submitted)),
+        level=after.level,
+        demand=after.demand,
     )
 
 
-def _ended(job: JobState, at: Micros, outcome: Outcome, started: Micros | None) -> Event:
+def _ended(job: JobState, at: Micros, outcome: Outcome) -> Event:
     """The event of a job's end. A uid has only one, so its id needs no instant."""
     return JobEnded(
         **about(job.cluster, job, at, "ended"),
         outcome=outcome,
-        ran_seconds=_ran(started, at),
-        run=None if started is None else run_of(job, started, at),
+        ran_seconds=_ran(job.began, at),
+        run=None if job.started is None else run_of(job, job.started, at),
     )
 
 

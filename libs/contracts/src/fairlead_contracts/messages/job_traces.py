@@ -229,12 +229,12 @@ def spans_told_again(job: JobState, since: Micros, ratio: float) -> Iterator[Spa
         if read_traceparent(job.traceparent) is None:
             yield submit_span(root, job.submitted, about, None)
         yield stage_span(root, OBSERVED, job.submitted, job.submitted, about | {"fairlead.queue": job.queue})
-    if job.started is not None and job.started >= since:
-        waited = max(0, job.started - job.submitted) / 1e6
+    if job.began is not None and job.began >= since:
+        waited = max(0, job.began - job.submitted) / 1e6
         said: Attributes = {"fairlead.waited_seconds": waited, "fairlead.level": job.level}
-        yield stage_span(root, STARTED, job.started, job.started, about | said, which=(job.started,))
+        yield stage_span(root, STARTED, job.began, job.began, about | said, which=(job.began,))
     if job.phase is Phase.ENDED and job.ended is not None and job.ended >= since:
-        ran = 0.0 if job.started is None else max(0, job.ended - job.started) / 1e6
+        ran = 0.0 if job.began is None else max(0, job.ended - job.began) / 1e6
         said = {
             "fairlead.ran_seconds": ran,
             "fairlead.outcome": "" if job.outcome is None else job.outcome.value,
@@ -244,7 +244,7 @@ def spans_told_again(job: JobState, since: Micros, ratio: float) -> Iterator[Spa
 
 def newest_instant(job: JobState) -> Micros:
     """The last thing that is stated to have happened to a job."""
-    return max(job.submitted, job.started or 0, job.ended or 0)
+    return max(job.submitted, job.began or 0, job.ended or 0)
 
 
 def exemplar_of(traceparent: str | None) -> dict[str, str] | None:

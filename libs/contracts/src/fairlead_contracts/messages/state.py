@@ -316,6 +316,8 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     as use, and has no pods. Empty where it started."""
     open_checks: list[str] | msgspec.UnsetType = msgspec.UNSET
     """Names of the admission checks that such a job waits for. Left out for none."""
+    admitted: Micros | msgspec.UnsetType = msgspec.UNSET
+    """The instant at which such a job's checks let it start. Left out where it had none to wait for."""
     ended: Micros | None = None
     outcome: Outcome | None = None
     """Outcome of a job that ended; None while nobody knows it: its frontend forgot the job, and is still to tell."""
@@ -355,6 +357,11 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     whose clusters share hardware the two count once, as that one."""
     faults: tuple[Fault, ...] = ()
     traceparent: str | None = None
+
+    @property
+    def began(self) -> Micros | None:
+        """The instant from which it could run; None before that, also while it has its quota and waits for its checks."""
+        return None if self.unchecked else self.admitted or self.started
 
     @property
     def passed_by(self) -> bool:

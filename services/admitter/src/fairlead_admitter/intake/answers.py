@@ -107,11 +107,11 @@ class JobEventHandler:
     async def _start_belatedly(self, sender: Sender, event: JobEnded) -> None:
         """Says that the job started: the event of its start comes later, or was lost with its consumer."""
         job = self.facts.job(event.uid)
-        if job is None or job.started is None:
+        if job is None or job.began is None:
             return  # cancelled while it waited, or long gone: nothing is made up
-        waited = to_seconds(job.started - job.submitted)
+        waited = to_seconds(job.began - job.submitted)
         await self._tell_start(
-            sender, event, to_datetime(job.started), waited, mark=f"{event.cluster}-{event.uid}"
+            sender, event, to_datetime(job.began), waited, mark=f"{event.cluster}-{event.uid}"
         )
 
     async def _tell_start(

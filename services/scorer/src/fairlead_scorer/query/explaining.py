@@ -82,7 +82,7 @@ class Explainer:
         return msgspec.structs.replace(fact, reasons=[*told, *fact.reasons])
 
     def _facts(self, job: JobState, at: Micros) -> Explanation:
-        until = at if job.unchecked else job.started or job.ended or at
+        until = at if job.unchecked else job.began or job.ended or at
         rulebook = self.cache.rulebook
         tenant = None if rulebook is None else rulebook.tenant_of(job)
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused

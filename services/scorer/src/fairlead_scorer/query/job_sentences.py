@@ -40,9 +40,9 @@ def running(job: JobState) -> list[str]:
         return [
             f"It has its quota, which counts as its tenant's use, and no pods yet: {_sentence(job.unchecked)}"
         ]
-    if job.started is None:
+    if job.began is None:
         return ["It runs, and counts as its tenant's use."]
-    waited = duration(to_seconds(job.started - job.submitted))
+    waited = duration(to_seconds(job.began - job.submitted))
     return [f"It started {waited} after it was submitted, and counts as its tenant's use while it runs."]
 
 
@@ -78,9 +78,9 @@ def ended(job: JobState) -> list[str]:
     """A sentence on a job that ended."""
     outcome = {Outcome.SUCCEEDED: "succeeded", Outcome.FAILED: "failed", Outcome.CANCELLED: "was cancelled"}
     found = "ended" if job.outcome is None else outcome[job.outcome]
-    if job.started is None or job.ended is None:
+    if job.began is None or job.ended is None:
         return [f"It {found}."]
-    return [f"It {found} after it ran for {duration(to_seconds(job.ended - job.started))}."]
+    return [f"It {found} after it ran for {duration(to_seconds(job.ended - job.began))}."]
 
 
 def nowhere(job: JobState) -> list[str]:

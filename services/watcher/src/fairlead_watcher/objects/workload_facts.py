@@ -321,6 +321,7 @@ def _end(workload: Workload) -> End | None:
         at=finished.since,
         outcome=_OUTCOMES.get(finished.reason, Outcome.SUCCEEDED),
         started=run.since if run else None,
+        admitted=run.admitted if run and run.admitted != run.since else None,
     )
 
 

@@ -67,6 +67,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         charged=facts.run.charged if facts.run and not facts.end else {},
         started=facts.end.started if facts.end else facts.run.since if facts.run else None,
         unchecked=_unchecked(facts),
+        admitted=_admitted(facts) or msgspec.UNSET,
         open_checks=(list(facts.unanswered) if _unchecked(facts) else []) or msgspec.UNSET,
         ended=facts.end.at if facts.end else None,
         outcome=facts.end.outcome if facts.end else None,
@@ -198,6 +199,13 @@ def _unchecked(facts: WorkloadFacts) -> str:
     if facts.end is not None or facts.run is None or facts.run.admitted is not None:
         return ""
     return facts.open_checks or "Kueue has not admitted it yet"
+
+
+def _admitted(facts: WorkloadFacts) -> Micros | None:
+    """The instant at which its checks let it start; None where that is when it got its quota."""
+    if facts.end is not None:
+        return facts.end.admitted
+    return facts.run.admitted if facts.run and facts.run.admitted != facts.run.since else None
 
 
 def _ends_by(facts: WorkloadFacts) -> Micros | None:
