@@ -101,7 +101,8 @@ async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "late"), [(WriteCause.HEADS, 1), (WriteCause.STARTED, 0), (WriteCause.PROTECT, 0)]
+    ("cause", "late"),
+    [(WriteCause.HEADS, 1), (WriteCause.STARTED, 0), (WriteCause.PROTECT, 0), (WriteCause.CHECKED, 0)],
 )
 async def test_a_level_of_what_ran_and_has_ended_is_not_late(cause: WriteCause, late: int) -> None:
     frontend = HeldFrontend()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
@@ -363,6 +364,29 @@ def test_what_started_gives_its_level_up_and_stands_where_its_class_alone_puts_i
     assert due(protection, "main", own_level, WriteCause.STARTED) == []
     # Another policy, or another setting of a queue, wants them elsewhere: what was settled one way was not the other.
     assert len(lifts(protection)) == 5  # one stands above the top of its class
+
+
+def test_what_waits_for_its_checks_gives_its_level_up_until_they_let_it_start() -> None:
+    """They may put it back: by its level it would take again what it gives back."""
+    protection = Protection()
+    waits = a_job("a", level=700)
+    not_named_yet = a_job("a", phase=Phase.RUNNING, level=700, unchecked="not admitted yet", rev=2)
+    checked = msgspec.structs.replace(not_named_yet, open_checks=["nodes"], rev=3)
+    protection.note([JobChange(waits, not_named_yet), JobChange(not_named_yet, checked)])
+    (write,) = due(protection, "main", own_level, WriteCause.CHECKED)
+    assert (write.level, write.of_running) == (0, True)
+    admitted = msgspec.structs.replace(checked, unchecked="", open_checks=msgspec.UNSET, rev=4)
+    protection.note([JobChange(checked, admitted)])
+    assert due(protection, "main", own_level, WriteCause.CHECKED) == []
+
+
+def test_our_own_check_keeps_whom_it_puts_back_out_of_the_queue_so_no_level_is_taken_away() -> None:
+    protection = Protection()
+    early = a_job("a", phase=Phase.RUNNING, level=700, unchecked="not admitted yet")
+    protection.note(
+        [JobChange(None, early), JobChange(early, msgspec.structs.replace(early, open_checks=["gang-fit"]))]
+    )
+    assert due(protection, "main", own_level, WriteCause.CHECKED) == []
 
 
 def test_a_granted_job_keeps_its_class_while_it_runs() -> None:

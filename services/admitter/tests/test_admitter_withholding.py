@@ -13,7 +13,7 @@ from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.events import JobEvicted
 from fairlead_contracts.messages.leave import Revocation
 from fairlead_contracts.messages.members import LEADER_LEASE
-from fairlead_contracts.messages.state import QueueState, State, subject_of
+from fairlead_contracts.messages.state import Phase, QueueState, State, subject_of
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.by_hand.bus_harness import sample
@@ -26,7 +26,7 @@ from fairlead_testkit.by_hand.fake_cluster import (
     RunAdmitter,
 )
 from fairlead_testkit.by_hand.people import give_leave, put_policy, say
-from fairlead_testkit.inputs.builders import NOON, a_class, a_queue
+from fairlead_testkit.inputs.builders import NOON, NOW, a_class, a_queue
 
 pytestmark = pytest.mark.integration
 
@@ -124,6 +124,24 @@ async def test_what_starts_gives_its_level_up_where_another_queue_takes_back_wha
         own = (uids[2], 0)
         await eventually(lambda: own in cluster.of_running, on=cluster.changed, what="its level goes")
         assert admitter.readiness.details().get("withheld") is None
+
+
+async def test_what_waits_for_its_checks_gives_its_level_up(
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
+) -> None:
+    await stated(bus, KUEUE)
+    await give_leave(bus, "boost")
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter():
+        await scorer.decide(cluster, uids[::-1])
+        await follows(cluster, uids[::-1])
+        assert cluster.levels()[uids[2]]
+        waiting = cluster.jobs[uids[2]]
+        await cluster.state(
+            waiting, phase=Phase.RUNNING, started=NOW, unchecked="nodes is Pending", open_checks=["nodes"]
+        )
+        own = (uids[2], 0)
+        await eventually(lambda: own in cluster.of_running, on=cluster.changed, what="its level goes")
 
 
 async def test_levels_go_the_highest_first_when_a_queue_turns_unsafe_and_come_back_when_it_is_safe(

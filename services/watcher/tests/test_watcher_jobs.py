@@ -368,6 +368,40 @@ def test_who_was_put_back_by_a_check_is_told_what_the_check_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("retried", "seconds", "times"),
+    [(1, 2, "once"), (3, 8, "3 times in a row"), (2**31 - 1, 300, "2147483647 times in a row")],
+)
+def test_others_go_before_what_a_check_put_back_for_longer_each_time(
+    retried: int, seconds: int, times: str
+) -> None:
+    """Kueue queues it at once. As the first of the order it would take the same room again, for ever."""
+    view = a_view()
+    evicted = condition("Evicted", reason="AdmissionCheck", at="2026-11-21T11:00:00Z")
+    check = {"name": "nodes", "state": "Pending", "message": "none to be had", "retryCount": retried}
+    job = job_of(raw(evicted, status__admissionChecks=[check]), view)
+    assert (job.phase, view.next_due()) == (Phase.HELD, NOW + seconds * SECOND)
+    assert job.held_by.startswith(f"a check put it back {times}: others go first until ")
+    assert job.held_by.endswith("admission check nodes is Pending: none to be had")
+    [later] = view.settle(NOW + seconds * SECOND).values()
+    assert isinstance(later, JobState)
+    assert later.phase is Phase.WAITING
+
+
+@pytest.mark.parametrize(
+    ("check", "reason"),
+    [
+        ({"name": "gang-fit", "retryCount": 3}, "AdmissionCheck"),  # Kueue keeps it out of its queue
+        ({"name": "nodes"}, "AdmissionCheck"),
+        ({"name": "nodes", "retryCount": 3}, "Preempted"),
+    ],
+)
+def test_who_was_put_back_otherwise_waits_in_its_place(check: KubeObject, reason: str) -> None:
+    evicted = condition("Evicted", reason=reason, at="2026-11-21T11:00:00Z")
+    checks = [{"state": "Pending", "message": "", **check}]
+    assert job_of(raw(evicted, status__admissionChecks=checks)).phase is Phase.WAITING
+
+
+@pytest.mark.parametrize(
     ("reason", "status", "expected"),
     [
         ("PodsReadyTimeout", "True", LATER),

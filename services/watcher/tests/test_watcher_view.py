@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from fairlead_bus.facts.event_diff import LastEviction
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.cards import Allocation, CardState
 from fairlead_contracts.frontend.marks import SUBMISSION
@@ -32,6 +33,7 @@ from fairlead_watcher.objects.refused_flavors import PodSetRefusal
 from fairlead_watcher.objects.shape_verdicts import FlavorVerdict
 from fairlead_watcher.objects.workload_context import ClassKind, LocalQueueFacts
 from fairlead_watcher.objects.workload_facts import (
+    EVICTED_BY_CHECK,
     End,
     Known,
     Owner,
@@ -157,6 +159,8 @@ def workloads(draw: st.DrawFn, key: Key) -> Known:
         pods=1,
         run=draw(st.none() | st.builds(QuotaHold, queue=QUEUES, since=INSTANTS)),
         requeue_at=draw(st.none() | INSTANTS),
+        retried=draw(st.integers(0, 2)),
+        eviction=draw(st.none() | st.builds(LastEviction, reason=st.just(EVICTED_BY_CHECK), at=INSTANTS)),
         equivalence=draw(st.sampled_from(["", "x", "y"])),
         verdict=draw(st.none() | VERDICTS),
         end=None if end is None else msgspec.structs.replace(end, uid=uid),

@@ -298,10 +298,12 @@ class _Following:
         if unsafe and policy == "protect":
             running = self._settle(view.names, top_level, WriteCause.PROTECT)
             return [*running, *waiting]
-        if reclaimed and not unsafe:
+        if unsafe:
+            return waiting
+        if reclaimed:
             started_by = settled_by(view.wall, self._known.pace.starts_in(view.pool))
             return [*waiting, *self._settle(reclaimed, own_level, WriteCause.STARTED, started_by=started_by)]
-        return waiting
+        return [*waiting, *self._settle(view.names, own_level, WriteCause.CHECKED)]
 
     def _settle(
         self,

@@ -8,6 +8,9 @@ Where a queue takes back what others borrowed whatever the levels are, the level
 turn came early would lose their room to whoever started later. There a job that started gives its level up, and stands
 where its class alone puts it: whom the frontend stops is then its own choice. Where many jobs start, it does so once it has
 run for some seconds.
+
+Elsewhere a job gives its level up while checks keep it from starting. They may put it back, and the frontend queues it again
+before anybody can write to it: the level by which it was the first would have it take the room that it gave back.
 """
 
 import time
@@ -17,6 +20,7 @@ from fairlead_admitter.decide.pace import MANY_STARTS
 from fairlead_admitter.decide.steering import GONE, LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import Micros, from_seconds
+from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.snapshot.stated_jobs import JobChange
@@ -28,7 +32,7 @@ STARTED_SECONDS = 10.0
 """Seconds for which a job that has started keeps its level where it is to give it up and many start: one that ends sooner
 costs no write."""
 
-_CAUSES = (WriteCause.PROTECT, WriteCause.STARTED)
+_CAUSES = (WriteCause.PROTECT, WriteCause.STARTED, WriteCause.CHECKED)
 
 
 def top_level(job: JobState, class_band: ClassBand) -> int:
@@ -131,6 +135,9 @@ class Protection:
         return writes, settled
 
     def _add(self, cause: WriteCause, job: JobState) -> None:
+        # Whom our own check puts back the frontend keeps out of its queue.
+        if cause is WriteCause.CHECKED and (not job.unchecked or job.open_checks == [GANG_FIT]):
+            return
         self._unsettled.setdefault((cause, job.queue), {})[job.uid] = job
 
     def _forget(self, cause: WriteCause, job: JobState) -> bool:

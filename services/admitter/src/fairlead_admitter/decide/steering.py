@@ -47,6 +47,8 @@ class WriteCause(enum.StrEnum):
     """The job runs, and nothing that waits shall stop it."""
     STARTED = "started"
     """The job runs, and its level would have another one stopped in its place."""
+    CHECKED = "checked"
+    """The job has its quota and waits for its checks: where they give that back, its level would have it take it again."""
     WAKE = "wake"
     """Room is free and it is next: another level has the frontend try it at once."""
 
@@ -69,7 +71,7 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def of_running(self) -> bool:
         """Whether it is for a job that runs, and is in no line any more."""
-        return self.cause in (WriteCause.PROTECT, WriteCause.STARTED)
+        return self.cause in (WriteCause.PROTECT, WriteCause.STARTED, WriteCause.CHECKED)
 
     @property
     def because(self) -> str:
@@ -90,6 +92,7 @@ _BECAUSE = {
     WriteCause.RELEASE: "levels are taken away here: back to the level that it has when nobody steers",
     WriteCause.PROTECT: "it runs: nothing that waits in its class may stop it",
     WriteCause.STARTED: "it runs: what is reclaimed here shall not be taken from others for its level",
+    WriteCause.CHECKED: "it waits for its checks: if they give its quota back, others go first",
     WriteCause.WAKE: "room is free and it is next: a new level makes the queue try it at once",
 }
 

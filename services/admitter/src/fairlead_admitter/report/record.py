@@ -186,6 +186,7 @@ _KINDS = {
     WriteCause.OUT_OF_BAND: "out-of-band",
     WriteCause.PROTECT: "protected",
     WriteCause.STARTED: "started",
+    WriteCause.CHECKED: "checked",
     WriteCause.WAKE: "woken",
 }
 

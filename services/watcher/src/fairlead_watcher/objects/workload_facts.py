@@ -11,6 +11,7 @@ import msgspec
 from fairlead_bus.facts.event_diff import LastEviction, RunEnd
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.state import Fault, JobShape, Outcome
 from fairlead_kube.kinds.demand import (
     counted_in_namespace,
@@ -162,6 +163,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The admission checks that do not let the Workload start, in words with what they say."""
     unanswered: tuple[str, ...] = ()
     """Names of those open checks that are `Pending`."""
+    retried: int = 0
+    """Number of times in a row that a check of somebody else had its quota taken back. Ours has Kueue keep it out of its queue."""
     said: str = ""
     verdict: FlavorVerdict | None = None
     """Kueue's last verdict on the flavors for it, while it waits; None where it was not tried."""
@@ -218,6 +221,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         end=end,
         open_checks="" if end else _open_checks(workload),
         unanswered=() if end else _unanswered(workload),
+        retried=0 if end else _retried(workload),
         said=_said(workload),
         verdict=None if run or end else _verdict(workload),
     )
@@ -390,6 +394,11 @@ def _open_checks(workload: Workload) -> str:
 
 def _unanswered(workload: Workload) -> tuple[str, ...]:
     return tuple(one.name for one in workload.status.admission_checks or () if one.state == _OPEN)
+
+
+def _retried(workload: Workload) -> int:
+    checks = workload.status.admission_checks or ()
+    return max((one.retry_count or 0 for one in checks if one.name != GANG_FIT), default=0)
 
 
 def _shortened(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros, to_datetime
+from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import Fault
 from fairlead_kube.kinds.queues import MOST_COVERED, UNCOUNTED
@@ -14,6 +14,10 @@ QUEUE_FIELD = "spec.queueName"
 """The field of faults that name a queue which does not exist."""
 DEMAND_FIELD = "spec.podSets"
 """The beginning of the fields of faults that ask for more than there ever is."""
+
+LONGEST_RETRY_SECONDS = 300
+"""Seconds for which others go before what a check put back, at most. They are 2 at first, longer than Kueue's batch of a second,
+and twice as many each time."""
 
 _DEACTIVATED = {
     "DeactivatedDueToMaximumExecutionTimeExceeded": "it ran for longer than its limit",
@@ -64,7 +68,20 @@ def _eviction_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
     if facts.requeue_at is not None and facts.requeue_at > now:
         until = to_datetime(facts.requeue_at).isoformat()
         return Hold(why=f"backing off until {until}{_by_a_check(facts)}", until=facts.requeue_at)
-    return None
+    return _retry_hold(facts, now)
+
+
+def _retry_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
+    """The time in which others go before what a check put back. Kueue queues it at once, and as the first it would take the same room again for ever."""
+    if facts.eviction is None or facts.eviction.reason != EVICTED_BY_CHECK or not facts.retried:
+        return None
+    seconds = min(2 ** min(facts.retried, 16), LONGEST_RETRY_SECONDS)  # the count may be any
+    until = facts.eviction.at + seconds * SECOND
+    if until <= now:
+        return None
+    times = "once" if facts.retried == 1 else f"{facts.retried} times in a row"
+    told = f"a check put it back {times}: others go first until {to_datetime(until).isoformat()}"
+    return Hold(why=f"{told}{_by_a_check(facts)}", until=until)
 
 
 def _too_many_hold(resources: int, *, counted: bool) -> Hold | None:
