@@ -362,9 +362,12 @@ def test_who_was_put_back_by_a_check_is_told_what_the_check_said() -> None:
     at = {"requeueAt": "2026-11-21T12:00:00Z"}
     job = job_of(raw(evicted, status__admissionChecks=[CHECK], status__requeueState=at))
     assert job.held_by == f"backing off until 2026-11-21T12:00:00+00:00; {CHECK_SAID}"
-    timeout = condition("Evicted", reason="PodsReadyTimeout")
-    job = job_of(raw(timeout, status__admissionChecks=[CHECK], status__requeueState=at))
-    assert CHECK_SAID not in job.held_by
+    timeout, out = condition("Evicted", reason="PodsReadyTimeout"), condition("Requeued", "False")
+    job = job_of(raw(timeout, out, status__admissionChecks=[CHECK], status__requeueState=at))
+    assert job.held_by == "backing off until 2026-11-21T12:00:00+00:00; its pods were not ready in time"
+    past = {"requeueAt": "2026-11-21T10:59:00Z"}
+    job = job_of(raw(timeout, out, status__requeueState=past))
+    assert job.held_by == "evicted, and not queued again yet; its pods were not ready in time"
 
 
 @pytest.mark.parametrize(

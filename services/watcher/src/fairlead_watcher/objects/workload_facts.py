@@ -48,7 +48,8 @@ MOST_OWNERS = 16
 LONGEST_SAID = 512
 _AGREED, _OPEN = "Ready", "Pending"
 EVICTED_BY_CHECK = "AdmissionCheck"
-_BACK_OF_THE_LINE = ("PodsReadyTimeout", EVICTED_BY_CHECK)
+EVICTED_FOR_PODS = "PodsReadyTimeout"
+_BACK_OF_THE_LINE = (EVICTED_FOR_PODS, EVICTED_BY_CHECK)
 """Evictions after which Kueue orders by the eviction's time (`GetQueueOrderTimestamp`, pkg/workload), with its
 default `requeuingStrategy.timestamp: Eviction`."""
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"

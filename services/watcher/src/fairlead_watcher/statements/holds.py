@@ -7,7 +7,7 @@ from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import Fault
 from fairlead_kube.kinds.queues import MOST_COVERED, UNCOUNTED
 from fairlead_watcher.objects.workload_context import LocalQueueFacts, QueueView, WorkloadContext
-from fairlead_watcher.objects.workload_facts import EVICTED_BY_CHECK, WorkloadFacts
+from fairlead_watcher.objects.workload_facts import EVICTED_BY_CHECK, EVICTED_FOR_PODS, WorkloadFacts
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 QUEUE_FIELD = "spec.queueName"
@@ -61,13 +61,13 @@ def _own_hold(facts: WorkloadFacts) -> Hold | None:
 
 def _eviction_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
     """The hold on what Kueue put back, or never took. It is asked for behind those of the queue: a drained queue puts its jobs back, and keeps them."""
+    if facts.requeue_at is not None and facts.requeue_at > now:
+        until = to_datetime(facts.requeue_at).isoformat()
+        return Hold(why=f"backing off until {until}{_for_what(facts)}", until=facts.requeue_at)
     if facts.put_back and facts.eviction is None and facts.said:
         return Hold(why=f"Kueue does not queue it: {facts.said}")
     if facts.put_back:
-        return Hold(why=f"evicted, and not queued again yet{_by_a_check(facts)}")
-    if facts.requeue_at is not None and facts.requeue_at > now:
-        until = to_datetime(facts.requeue_at).isoformat()
-        return Hold(why=f"backing off until {until}{_by_a_check(facts)}", until=facts.requeue_at)
+        return Hold(why=f"evicted, and not queued again yet{_for_what(facts)}")
     return _retry_hold(facts, now)
 
 
@@ -81,7 +81,7 @@ def _retry_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
         return None
     times = "once" if facts.retried == 1 else f"{facts.retried} times in a row"
     told = f"a check put it back {times}: others go first until {to_datetime(until).isoformat()}"
-    return Hold(why=f"{told}{_by_a_check(facts)}", until=until)
+    return Hold(why=f"{told}{_for_what(facts)}", until=until)
 
 
 def _too_many_hold(resources: int, *, counted: bool) -> Hold | None:
@@ -105,10 +105,12 @@ def _deactivated_by_kueue(facts: WorkloadFacts) -> str:
     return f": Kueue stopped it, as {why}" if why else ""
 
 
-def _by_a_check(facts: WorkloadFacts) -> str:
-    """The check that put it back into the queue, where one did: Kueue's own words do not say."""
-    by_check = facts.eviction is not None and facts.eviction.reason == EVICTED_BY_CHECK
-    return f"; {facts.open_checks}" if by_check and facts.open_checks else ""
+def _for_what(facts: WorkloadFacts) -> str:
+    """The reason for which it was put back into the queue: the check's words, which Kueue's own do not say, or pods that are not ready."""
+    reason = facts.eviction.reason if facts.eviction is not None else ""
+    if reason == EVICTED_FOR_PODS:
+        return "; its pods were not ready in time"
+    return f"; {facts.open_checks}" if reason == EVICTED_BY_CHECK and facts.open_checks else ""
 
 
 def _queue_hold(
