@@ -46,7 +46,6 @@ LET_GO = {
     "metadata": {"name": "gpus", "annotations": {"fairlead.dev/watchdog": "was StrictFIFO"}},
 }
 ENTRY = things.local_queue("main", "team-a", "gpus")
-STOPPED_ENTRY = {**ENTRY, "spec": {**ENTRY["spec"], "stopPolicy": "HoldAndDrain"}}
 WEBHOOKS = [{"webhooks": [hook("kueue.x-k8s.io", "workloads"), hook("batch", "jobs")]}]
 SOUND = Survey(
     cluster="lab",
@@ -334,7 +333,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("not-reservable", Severity.WARNING, changed(policy=RESERVED, cluster_queues=TWO_QUEUES)),
     ("watchdog-acted", Severity.INFO, changed(cluster_queues=[LET_GO])),
     ("queue-stopped", Severity.INFO, queue(stopPolicy="Hold")),
-    ("queue-stopped", Severity.INFO, changed(local_queues=[STOPPED_ENTRY])),
+    ("queue-stopped", Severity.INFO, changed(local_queues=[{**ENTRY, "spec": {"stopPolicy": "Hold"}}])),
     ("queue-inactive", Severity.WARNING, changed(cluster_queues=[{**QUEUE, "status": {}}])),
     ("multikueue", Severity.INFO, asks_for(MULTIKUEUE)),
     ("multikueue", Severity.ERROR, msgspec.structs.replace(asks_for(MULTIKUEUE), probe=NO_BOOST)),
