@@ -187,8 +187,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         return end
     metadata, spec = workload.metadata, workload.spec
     demand, eviction = _demand(workload), _eviction(workload)
-    otherwise = counted_otherwise(workload, demand.amounts)
-    run = _run_now(workload, eviction)
+    otherwise, run = counted_otherwise(workload, demand.amounts), _run_now(workload, eviction)
     return WorkloadFacts(
         namespace=metadata.namespace,
         name=metadata.name,
