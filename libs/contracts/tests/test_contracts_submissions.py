@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import ContractError, FieldError, MalformedError, UnsupportedVersionError
@@ -381,9 +381,15 @@ JSON = st.recursive(
 
 @given(
     st.dictionaries(st.sampled_from(["v", "id", "demand", "pods", "class", "run_seconds", "labels"]), JSON)
+    | st.fixed_dictionaries(
+        {"demand": st.dictionaries(st.sampled_from(["cpu", "memory"]), st.integers(-1, 2))}
+    )
 )
+@example({"demand": {"cpu": 1}})
+@example({"demand": {"cpu": 1, "memory": 0}})
+@example({"demand": {"cpu": 1, "memory": -1}})
 def test_any_values_in_our_fields_are_taken_or_refused_by_name(body: dict[str, object]) -> None:
-    payload = json.dumps(body).encode()
+    payload = json.dumps(json.loads(a_body()) | body).encode()
     peek_id(payload)
     try:
         found = read(payload)

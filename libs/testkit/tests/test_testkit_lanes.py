@@ -69,9 +69,10 @@ def test_every_test_runs_once_in_its_file_also_where_a_worker_dies_and_who_compu
     assert all(len(of_file) == 1 for of_file in workers.values())
     usual = os.nice(0)  # Of whoever runs these tests: a person may have given way already.
     niced = {worker for _, _, worker, nice in found if nice == min(usual + lanes.NICENESS, 19)}
-    assert niced == {"gw5", "gw6"}
-    assert niced <= {worker for file, _, worker, _ in found if file.startswith("test_h")}
-    assert all(nice == usual for _, _, worker, nice in found if worker not in niced)
+    if usual < 19:  # else nobody can give way any more
+        assert niced == {"gw5", "gw6"}
+        assert niced <= {worker for file, _, worker, _ in found if file.startswith("test_h")}
+        assert all(nice == usual for _, _, worker, nice in found if worker not in niced)
 
 
 def test_second_tries_count_over_all_workers(

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.frontend_order import LinePosition
@@ -175,6 +175,8 @@ def test_a_wake_up_leaves_the_order_as_it_is() -> None:
     st.integers(0, 1000),
     st.sets(st.integers(0, 1000)),
 )
+@example(400, 700, 500, set(range(BAND.lowest, BAND.highest + 1)))
+@example(400, 700, 500, set(range(BAND.lowest, BAND.highest)))
 def test_a_wake_up_has_another_level_of_the_band_at_which_nobody_was_refused(
     behind: int, before: int, standing: int, used: set[int]
 ) -> None:
