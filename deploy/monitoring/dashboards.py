@@ -310,8 +310,8 @@ PIPELINE = Dashboard(
         ),
         Panel(
             "Spans",
-            "What became of spans. Dropped ones mean a collector that is away or slow: nothing waits for it, and traces have "
-            "holes meanwhile.",
+            "What became of spans; empty where no collector is named (`otel_endpoint`). Dropped ones mean a collector that is "
+            "away or slow: nothing waits for it, and traces have holes meanwhile.",
             [Query("sum by (outcome) (rate(fairlead_trace_spans_total[$__rate_interval]))", "{{outcome}}")],
             "ops",
         ),
