@@ -6,13 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.events import Event, JobEnded, JobEvicted, JobStarted, LevelWritten
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_contracts.messages.submissions import AnyAnswer, Refused
+from fairlead_testkit.by_hand.people import hear_answers, submit
 from fairlead_testkit.chaos.audit import heard, stated_job
 from fairlead_testkit.fleets.slurm_fleet import SlurmFleet, account_policy
+from fairlead_testkit.fleets.slurm_submitting import submitting_helper
 from fairlead_testkit.pytest_plugin.slurmlab_fixtures import SlurmLabFactory
 from fairlead_testkit.slurmlab import CLUSTER, SlurmLab, SlurmOptions
 from fairlead_testkit.timing.awaiting import eventually
@@ -38,6 +42,15 @@ class SlurmTakeover:
         script = f"#!/bin/sh\nwhile [ ! -e {self._flags / name} ]; do sleep 0.2; done\nexit 3\n"
         return self._lab.run("sbatch", *self._words, given=script).strip()
 
+    async def submit_as(self, name: str, seconds: str) -> AnyAnswer:
+        """Publish a submission of that id; gives the first answer to it."""
+        answers: list[AnyAnswer] = []
+        await hear_answers(self._bus, answers.append, "vision")
+        body = {"id": name, "demand": {"cpu": 1}, "template": {"command": ["sleep", seconds]}}
+        await submit(self._bus, msgspec.json.encode(body), tenant="vision", cluster=CLUSTER, msg_id=seconds)
+        await eventually(lambda: answers, 60, what=f"{name} is answered")
+        return answers[0]
+
     def let_go(self, name: str) -> None:
         (self._flags / name).touch()
 
@@ -62,39 +75,49 @@ class SlurmTakeover:
 
 async def test_each_job_has_one_end_whoever_bridges(slurm_labs: SlurmLabFactory, tmp_path: Path) -> None:
     lab = slurm_labs(SOON_FORGOTTEN)
-    fleet = SlurmFleet(tmp_path, lab, policy=account_policy({"vision": 1}))
-    async with fleet.running() as bus, heard(bus, CLUSTER, Event) as events:
-        site = SlurmTakeover(lab, tmp_path, bus)
-        short, long = site.submit("short"), site.submit("long")
-        before = await site.runs(long)
-        lab.run("scontrol", "requeue", long)  # gives it another submit time
-        site.let_go("short")
-        await site.forgotten(short)
-        await eventually(lambda: _kinds(events, long)[JobStarted] > 1, 60, what="it runs again")
-        await site.runs(long)
-        told = _kinds(events, long)
-        assert (told[JobStarted], told[JobEvicted]) == (2, 1)
-        # For six seconds it may not begin, and after each write slurmctld gives no reason: no level comes and goes.
-        assert told[LevelWritten] <= 3  # before each of its runs, and down between them
-        first, second = *fleet.named("slurm_bridge"), await fleet.another("slurm_bridge")
-        first.kill()
-        await second.logged("announcer.reconciled")
-        after = await site.runs(long)
-        assert after.uid == before.uid
-        lab.process("slurmdbd").end(grace=20)
-        second.pause()
-        site.let_go("long")
-        await site.forgotten(long)
-        second.resume()
-        await eventually(lambda: _is_owed(site, long), 60, what="its end is owed")
-        second.kill()
-        first.start()
-        await first.logged("announcer.reconciled")
-        lab.process("slurmdbd").start()
-        await eventually(lambda: _kinds(events, long)[JobEnded], 90, what="its end is told")
-        await eventually(lambda: _is_gone(site, long), 60, what="it is stated no more")
-        ends = [(one.job, one.outcome) for one in events if isinstance(one, JobEnded)]
-        assert ends == [(short, Outcome.FAILED), (long, Outcome.FAILED)]
+    with submitting_helper(tmp_path, lab) as socket:
+        fleet = SlurmFleet(tmp_path, lab, policy=account_policy({"vision": 1}), submit_socket=socket)
+        async with fleet.running() as bus, heard(bus, CLUSTER, Event) as events:
+            site = SlurmTakeover(lab, tmp_path, bus)
+            await _killed_in_turns(fleet, site, events)
+
+
+async def _killed_in_turns(fleet: SlurmFleet, site: SlurmTakeover, events: Sequence[Event]) -> None:
+    lab = fleet.lab
+    short, long = site.submit("short"), site.submit("long")
+    before = await site.runs(long)
+    lab.run("scontrol", "requeue", long)  # gives it another submit time
+    site.let_go("short")
+    await site.forgotten(short)
+    await eventually(lambda: _kinds(events, long)[JobStarted] > 1, 60, what="it runs again")
+    await site.runs(long)
+    told = _kinds(events, long)
+    assert (told[JobStarted], told[JobEvicted]) == (2, 1)
+    # For six seconds it may not begin, and after each write slurmctld gives no reason: no level comes and goes.
+    assert told[LevelWritten] <= 3  # before each of its runs, and down between them
+    await site.submit_as("named", "600")
+    first, second = *fleet.named("slurm_bridge"), await fleet.another("slurm_bridge")
+    first.kill()
+    await second.logged("announcer.reconciled")
+    after = await site.runs(long)
+    assert after.uid == before.uid
+    refused = await site.submit_as("named", "601")
+    assert isinstance(refused, Refused)
+    assert refused.field == "id"
+    lab.process("slurmdbd").end(grace=20)
+    second.pause()
+    site.let_go("long")
+    await site.forgotten(long)
+    second.resume()
+    await eventually(lambda: _is_owed(site, long), 60, what="its end is owed")
+    second.kill()
+    first.start()
+    await first.logged("announcer.reconciled")
+    lab.process("slurmdbd").start()
+    await eventually(lambda: _kinds(events, long)[JobEnded], 90, what="its end is told")
+    await eventually(lambda: _is_gone(site, long), 60, what="it is stated no more")
+    ends = [(one.job, one.outcome) for one in events if isinstance(one, JobEnded)]
+    assert ends == [(short, Outcome.FAILED), (long, Outcome.FAILED)]
 
 
 def _kinds(events: Sequence[Event], job: str) -> Counter[type[Event]]:

@@ -1,5 +1,6 @@
 """Submissions, of which each becomes one job, whoever is killed when; and those that Slurm cannot make."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -131,6 +132,18 @@ async def test_a_colleague_s_job_with_the_submission_s_name_and_another_body_is_
     slurm.jobs.append(a_slurm_job("1", account="vision", comment=f"fairlead=train-1 digest={'e' * 16}"))
     [made] = await a_creator(slurm, store, ManualClock(100.0)).create([a_wish()])
     assert (made.outcome, made.job) == (CreateOutcome.CREATED, "2")
+
+
+async def test_another_body_under_an_id_of_the_bridge_before_is_refused_and_a_colleague_s_comment_changes_nothing(
+    store: SubmissionStore, tmp_path: Path
+) -> None:
+    slurm, clock = Slurm(), ManualClock(100.0)
+    await a_creator(slurm, store, clock).create([a_wish(), a_wish("t-2")])
+    with contextlib.closing(SubmissionStore(tmp_path / "another.db")) as another:
+        creator = a_creator(slurm, another, clock)
+        creator.made_before["vision", "train-1"] = "1"
+        found = await creator.create([a_wish(digest="e" * 32), a_wish("t-2", digest="e" * 32)])
+        assert [one.outcome for one in found] == [CreateOutcome.CONFLICT, CreateOutcome.CREATED]
 
 
 async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionStore) -> None:

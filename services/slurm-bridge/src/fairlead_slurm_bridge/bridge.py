@@ -24,7 +24,7 @@ from fairlead_contracts.frontend.verbs import (
     SetLevel,
     VerbOutcome,
 )
-from fairlead_contracts.messages.state import State
+from fairlead_contracts.messages.state import JobState, State
 from fairlead_runtime.waiting import wake_or_timeout
 from fairlead_slurm import is_gone
 from fairlead_slurm.controller import Controller
@@ -89,6 +89,11 @@ class Bridge:
         """Take in what stands on NATS as this bridge takes the lead: the next reading says what became of it."""
         if self._tell is not None:
             self._tell(self.view.adopt(stood))
+        if self.creator is not None:
+            made = (one for one in stood.values() if isinstance(one, JobState) and one.submission is not None)
+            self.creator.made_before |= {
+                (one.scope, one.submission): one.id for one in made if one.submission
+            }
         self._wake.set()
 
     def _look_now(self) -> None:

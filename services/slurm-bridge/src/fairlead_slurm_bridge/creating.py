@@ -47,6 +47,9 @@ class Creator:
     """Looks at a job before it is made, by sbatch's words."""
     clock: Callable[[], float] = time.time
     """Wall seconds."""
+    made_before: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
+    """The jobs that submissions were known to be as this bridge took the lead, by scope and submission: the bridge before it
+    has the notes."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE), init=False)
 
@@ -76,7 +79,9 @@ class Creator:
         for there in [*await self.look(), *await self._forgotten(jobs)]:
             origin = submission_mark(there.comment)
             job = wanted.get((there.account, origin.submission)) if origin is not None else None
-            if origin is not None and job is not None and origin.is_of(job.digest):
+            if origin is None or job is None:
+                continue
+            if origin.is_of(job.digest) or self.made_before.get((job.scope, job.id)) == there.id:
                 at = to_seconds(job.submitted)
                 found = SubmittedJob(digest=origin.digest, job=there.id, queue=there.partitions[0], at=at)
                 self.store.note_asked(there.account, origin.submission, found)
