@@ -290,6 +290,27 @@ def test_a_job_whose_begin_time_is_to_come_is_held_whatever_slurmctld_says_after
     assert before_its_time(job, NOON) is job
 
 
+def test_a_job_waits_for_its_reservation_until_slurm_says_another_reason(view: StatedView) -> None:
+    """After each write slurmctld gives none for a moment; where the job asks for something else, it says nothing yet."""
+    waits, nothing = (
+        a_slurm_job("1", reservation="late", reason=reason) for reason in ("Reservation", "None")
+    )
+    read(view, [waits])
+    assert not read(view, [msgspec.structs.replace(nothing, priority=7)])
+    assert not read(view, [nothing])
+    other = msgspec.structs.replace(nothing, reservation="")
+    assert [read(view, [one])["1"].phase for one in (other, waits, nothing_else(waits))] == [
+        Phase.WAITING,
+        Phase.HELD,
+        Phase.WAITING,
+    ]
+
+
+def nothing_else(job: SlurmJob) -> SlurmJob:
+    """The job once Slurm has come by."""
+    return msgspec.structs.replace(job, reason="Priority")
+
+
 def test_a_job_that_is_requeued_does_not_start_while_it_still_completes(view: StatedView) -> None:
     read(view, [a_slurm_job("1", state="RUNNING", started=NOON)])
     assert not read(view, [a_slurm_job("1", state="COMPLETING", started=NOON + SECOND, restarts=1)])

@@ -38,14 +38,16 @@ _OF_ITS_PARTITION = {
 }
 """Slurm's reasons of one partition, in words. Of a job that lists several the last one that refuses it leaves its reason."""
 _NO_REASON = ("", "None")
-_BEGIN_TIME = "BeginTime"
+_BEGIN_TIME, _RESERVATION = "BeginTime", "Reservation"
+_BY_ITS_SCHEDULER = (_RESERVATION, *_OF_ITS_PARTITION)
+"""Reasons that Slurm gives where it tries to start a job, and that no other field of the job tells."""
 _NOT_ELIGIBLE = {
     "Dependency": "waits for other jobs to end (dependency)",
     "DependencyNeverSatisfied": "its dependency can never be satisfied",
     _BEGIN_TIME: "may not begin yet (begin time)",
     "JobHeldUser": "held by its user",
     "JobHeldAdmin": "held by an administrator",
-    "Reservation": "waits for its reservation",
+    _RESERVATION: "waits for its reservation",
     **_OF_ITS_PARTITION,
 }
 """Slurm's reasons for which a job may not start whatever stands before it, in words."""
@@ -199,6 +201,16 @@ def before_its_time(job: SlurmJob, now: Micros) -> SlurmJob:
         job.state == _PENDING and job.reason in _NO_REASON and job.eligible is not None and job.eligible > now
     )
     return msgspec.structs.replace(job, reason=_BEGIN_TIME) if early else job
+
+
+def as_said_before(job: SlurmJob, before: SlurmJob) -> SlurmJob:
+    """The job, with what Slurm said of it last, where it gives no reason now and the job asks for the same: its scheduler is still to come by."""
+    if job.state != _PENDING or job.reason not in _NO_REASON or before.reason not in _BY_ITS_SCHEDULER:
+        return job
+    same = msgspec.structs.replace(
+        before, reason=job.reason, priority=job.priority, started=job.started, ends=job.ends
+    )
+    return msgspec.structs.replace(job, reason=before.reason) if same == job else job
 
 
 def phase_of(job: SlurmJob) -> Phase:
