@@ -75,13 +75,15 @@ class Multipliers:
 
     def __init__(self) -> None:
         self.exact: list[Fraction] = [NOTHING]
-        self._numbers: dict[Fraction, int] = {NOTHING: 0}
+        self._numbers = {NOTHING.as_integer_ratio(): 0}
+        """By numerator and denominator: these are hashed at a tenth of a fraction's price."""
 
     def number(self, multiplier: Fraction) -> int:
         """The multiplier's number."""
-        found = self._numbers.get(multiplier)
+        terms = multiplier.as_integer_ratio()
+        found = self._numbers.get(terms)
         if found is None:
-            found = self._numbers[multiplier] = len(self.exact)
+            found = self._numbers[terms] = len(self.exact)
             self.exact.append(multiplier)
         return found
 

@@ -156,16 +156,17 @@ class ChildShares:
         """Sets what a child holds now, and whether it is live."""
         (self._live.add if live else self._live.discard)(number)
         entitlement = self._entitlements[number]
-        self._shares.drop(number)
-        if not (live and entitlement):
-            self._scaled.drop(number)
-            self._in_full.put(number, SumTerm.of(self._counted(held, live=live), held.under))
-            return
-        self._in_full.drop(number)
         over, under = held.most, held.under
-        if over or self._rules.lowest_of_live:
+        if live and entitlement and (over or self._rules.lowest_of_live):
             share = over * entitlement.denominator, under * entitlement.numerator
             self._shares.put(number, (ratio(*share), ExactFraction(*share)))
+        else:
+            self._shares.drop(number)
+        if not (live and entitlement):
+            self._scaled.drop(number)
+            self._in_full.put(number, SumTerm.of(self._counted(held, live=live), under))
+            return
+        self._in_full.drop(number)
         if over:
             self._scaled.put(number, SumTerm.of(held.parts, over, entitlement))
         else:
@@ -182,8 +183,7 @@ class ChildShares:
         if near:
             most = max(near)
             at = near.index(most)
-            close = most - 2 * (slack + COARSEST)
-            if all(one < close for other, one in enumerate(near) if other != at):
+            if len(near) == 1 or sorted(near)[-2] < most - 2 * (slack + COARSEST):
                 return Dominant(self._bounded(at, most, slack), at)
         return dominant_of(self._bounded(at, one, slack) for at, one in enumerate(near))
 

@@ -95,8 +95,9 @@ class _PartOfPool:
 
     def wait(self, demand: Mapping[str, int], step: int) -> None:
         capacity = self._capacity
-        if any(amount > capacity[name] for name, amount in demand.items()):
-            return
+        for name, amount in demand.items():
+            if amount > capacity[name]:
+                return
         for name, amount in demand.items():
             asks = self.asks.get(name)
             if asks is not None and amount > 0:
