@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from fairlead_bus import Rejected
 from fairlead_contracts.base.instants import SECOND
-from fairlead_contracts.frontend.verbs import DeleteJob, VerbOutcome
+from fairlead_contracts.frontend.verbs import DeleteJob, SetLevel, VerbOutcome
+from fairlead_contracts.messages.state import subject_of
 from fairlead_runtime.metrics import Metrics
 from fairlead_slurm import QueueReading
 from fairlead_slurm.errors import RetryableSlurmError, SlurmUnreachableError, UnreadableError
@@ -19,6 +21,7 @@ from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.statements.partition_pools import Naming
 from fairlead_slurm_bridge.statements.stated_view import StatedView
 from fairlead_slurm_bridge.store import SubmissionStore, SubmittedJob
+from fairlead_testkit.inputs.builders import a_job
 from fairlead_testkit.inputs.slurm_builders import GPU, a_node, a_partition, a_slurm_job, some_settings
 from fairlead_testkit.timing.in_hand import beside
 
@@ -148,6 +151,33 @@ async def test_a_job_is_cancelled_by_its_submission_and_nobody_elses_is(store: S
         replies = [reply.verdict for reply in await bridge.delete(wanted)]
     assert slurmctld.cancelled == ["11", "12", "14"]
     assert replies == [VerbOutcome.DONE] * 3 + [VerbOutcome.GONE] * 4 + [VerbOutcome.LATER, VerbOutcome.GONE]
+
+
+async def test_before_slurmctld_was_read_no_job_is_said_to_be_gone(store: SubmissionStore) -> None:
+    lost = DeleteJob(scope="vision", id="", submission="lost", before=SECOND)
+    async with reading(Away(busy=6), store) as bridge:
+        with pytest.raises(Rejected, match="was not read since"):
+            await bridge.delete([lost])
+        with pytest.raises(Rejected, match="was not read since"):
+            await bridge.set_levels([SetLevel(scope="vision", id="1", uid="lab-1", level=5)])
+
+
+async def test_a_bridge_that_takes_over_reads_slurmctld_before_it_says_that_a_job_is_gone(
+    store: SubmissionStore,
+) -> None:
+    """What NATS knows by another first instant is not known here until then."""
+    slurmctld = Cancellable()
+    lost = DeleteJob(scope="vision", id="", submission="lost", before=SECOND)
+    async with reading(slurmctld, store) as bridge:
+        await slurmctld.quiet.wait()
+        stands = a_job("12", cluster="lab", uid="lab-0000000012-1")
+        bridge.taken_over({subject_of(stands): stands})
+        with pytest.raises(Rejected, match="was not read since"):
+            await bridge.delete([lost])
+        slurmctld.read.clear()
+        await slurmctld.read.wait()
+        [reply] = await bridge.delete([lost])
+    assert (reply.verdict, slurmctld.cancelled) == (VerbOutcome.DONE, ["12"])
 
 
 async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when_it_is_back(

@@ -62,6 +62,8 @@ class Bridge:
     _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _hinted: asyncio.TimerHandle | None = field(default=None, init=False)
     _tell: Callable[[Statements], None] | None = field(default=None, init=False)
+    _is_read: bool = field(default=False, init=False)
+    """Whether slurmctld was read since this bridge took the lead: before that, a job that it does not know may live."""
     _log: structlog.typing.FilteringBoundLogger = field(default_factory=structlog.get_logger, init=False)
     _complained: set[type[SlurmError]] = field(default_factory=set, init=False)
 
@@ -87,6 +89,7 @@ class Bridge:
 
     def taken_over(self, stood: Mapping[str, State]) -> None:
         """Take in what stands on NATS as this bridge takes the lead: the next reading says what became of it."""
+        self._is_read = False
         if self._tell is not None:
             self._tell(self.view.adopt(stood))
         if self.creator is not None:
@@ -111,6 +114,7 @@ class Bridge:
             stated = {} if context is None else self.view.take_context(context)
             now = from_seconds(time.time())
             changed = self.view.read([before_its_time(job, now) for job in reading.jobs])
+            self._is_read = True
             tell(stated | changed)
             self.instruments.passed(self.view.phases, len(stated) + len(changed), reading.unreadable)
         soon = max(_SOON_SECONDS, took * _REST) if changed else self.poll_seconds
@@ -122,12 +126,11 @@ class Bridge:
         """Have batch jobs made of submissions by the submitting helper; refuses all where there is none.
 
         Raises:
-            Rejected: slurmctld was not read yet; nothing was made.
+            Rejected: slurmctld was not read since this bridge took the lead; nothing was made.
         """
         if self.creator is None:
             return [CreateReply(outcome=CreateOutcome.REFUSED, reason=BY_SBATCH) for _ in jobs]
-        if self.view.context is None:
-            raise Rejected(UNAVAILABLE, "slurmctld was not read yet")
+        self._check_read()
         replies = await self.creator.create(jobs)
         for reply in replies:
             self.instruments.creations.labels(reply.outcome).inc()
@@ -135,8 +138,13 @@ class Bridge:
         return replies
 
     async def set_levels(self, levels: Sequence[SetLevel]) -> list[LevelReply]:
-        """Write levels of waiting jobs as SiteFactors, and state those that slurmctld took."""
+        """Write levels of waiting jobs as SiteFactors, and state those that slurmctld took.
+
+        Raises:
+            Rejected: slurmctld does not answer, or was not read since this bridge took the lead.
+        """
         async with self._turn:
+            self._check_read()
             replies = [self._judged(wanted) for wanted in levels]
             open_ones = [wanted for wanted, reply in zip(levels, replies, strict=True) if reply is None]
             refused = await self._write(open_ones)
@@ -159,9 +167,10 @@ class Bridge:
         """Cancel the jobs that are still those of their uids or submissions; the others are gone already.
 
         Raises:
-            Rejected: slurmctld does not answer.
+            Rejected: slurmctld does not answer, or was not read since this bridge took the lead.
         """
         async with self._turn:
+            self._check_read()
             there = [self._number_of(job) for job in jobs]
             try:
                 numbers = {one for one in there if not isinstance(one, VerbOutcome)}
@@ -177,6 +186,10 @@ class Bridge:
         ]
 
     # --- how
+
+    def _check_read(self) -> None:
+        if not self._is_read:
+            raise Rejected(UNAVAILABLE, "slurmctld was not read since this bridge took the lead")
 
     def _number_of(self, wanted: DeleteJob) -> str | VerbOutcome:
         """The number of the job that is to go, or why none is."""
