@@ -1,5 +1,6 @@
 """Submissions, of which each becomes one job, whoever is killed when; and those that Slurm cannot make."""
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,9 @@ class Slurm:
         self.away = False
         self.says: list[Remark] = []
         self.accounted: list[SlurmJob] = []
+        self.accounting = asyncio.Event()
+        self.accounting.set()
+        self.is_accounting_asked = asyncio.Event()
 
     async def remarks(self, words: Sequence[str]) -> list[Remark]:
         assert "--account=vision" in words
@@ -69,8 +73,10 @@ class Slurm:
     async def look(self) -> Sequence[SlurmJob]:
         return self.jobs
 
-    async def ended(self, account: str, name: str, since: Micros) -> Sequence[SlurmJob]:
-        assert (account, name, since) == ("vision", "train-1", from_seconds(100.0))
+    async def ended(self, account: str, names: Sequence[str], since: Micros) -> Sequence[SlurmJob]:
+        assert (account, names, since) == ("vision", ["train-1"], from_seconds(100.0))
+        self.is_accounting_asked.set()
+        await self.accounting.wait()
         return self.accounted
 
     def partition_of(self, name: str | None) -> str | None:
@@ -174,6 +180,25 @@ async def test_a_job_that_slurmctld_forgot_before_anybody_heard_of_it_is_found_i
     clock.now += 3600
     [found] = await creator.create([a_wish()])
     assert (found.outcome, found.job, slurm.jobs) == (CreateOutcome.EXISTS, "1", [])
+
+
+async def test_nobody_else_waits_for_accounting(store: SubmissionStore) -> None:
+    slurm, clock = Slurm(), ManualClock(100.0)
+    slurm.away = True
+    creator = a_creator(slurm, store, clock)
+    with pytest.raises(Rejected, match="restarting"):
+        await creator.create([a_wish()])
+    slurm.away = False
+    clock.now += 60
+    slurm.accounting.clear()
+    in_doubt = asyncio.create_task(creator.create([a_wish()]))
+    async with asyncio.timeout(5):
+        await slurm.is_accounting_asked.wait()
+        [made] = await creator.create([a_wish("t-2")])
+    assert (made.outcome, in_doubt.done()) == (CreateOutcome.CREATED, False)
+    slurm.accounting.set()
+    [made] = await in_doubt
+    assert (made.outcome, made.job) == (CreateOutcome.CREATED, "2")
 
 
 async def test_what_was_refused_may_be_asked_for_again(store: SubmissionStore) -> None:

@@ -52,8 +52,8 @@ class Controller(Protocol):
     async def ended_between(self, since: Micros, until: Micros) -> list[SlurmJob]:
         """All jobs that ended between these instants, as accounting knows."""
 
-    async def ended_of(self, account: str, name: str, since: Micros) -> list[SlurmJob]:
-        """The jobs of this account and name that were made of a submission and ended after that, with their comments, as accounting knows."""
+    async def ended_of(self, account: str, names: Sequence[str], since: Micros) -> list[SlurmJob]:
+        """The jobs of this account and these names that were made of a submission and ended after that, with their comments, as accounting knows."""
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """Give jobs their SiteFactor, in this order; returns reasons by job, of those that were refused."""
@@ -117,9 +117,9 @@ class CommandController:
         """See `Controller`."""
         return ended_jobs(await self._ended(since, until))
 
-    async def ended_of(self, account: str, name: str, since: Micros) -> list[SlurmJob]:
+    async def ended_of(self, account: str, names: Sequence[str], since: Micros) -> list[SlurmJob]:
         """See `Controller`."""
-        which = (f"--accounts={account}", f"--name={name}")
+        which = (f"--accounts={account}", f"--name={','.join(names)}")
         return submitted_jobs(await self._ended(since, None, *which, fields=(*FIELDS, "submitline")))
 
     async def _ended(

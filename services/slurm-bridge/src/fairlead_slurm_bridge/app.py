@@ -201,10 +201,10 @@ def _creator(
     async def look() -> Sequence[SlurmJob]:
         return (await controller.jobs()).jobs
 
-    async def ended(account: str, name: str, since: Micros) -> Sequence[SlurmJob]:
+    async def ended(account: str, names: Sequence[str], since: Micros) -> Sequence[SlurmJob]:
         known = view.context
         asked = known is not None and known.settings.has_accounting
-        return await controller.ended_of(account, name, since) if asked else ()
+        return await controller.ended_of(account, names, since) if asked else ()
 
     return Creator(
         _submitting(settings, settings.submit_socket).submit,

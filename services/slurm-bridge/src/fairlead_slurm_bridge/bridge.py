@@ -94,9 +94,7 @@ class Bridge:
             self._tell(self.view.adopt(stood))
         if self.creator is not None:
             made = (one for one in stood.values() if isinstance(one, JobState) and one.submission is not None)
-            self.creator.made_before |= {
-                (one.scope, one.submission): one.id for one in made if one.submission
-            }
+            self.creator.made_before = {(one.scope, one.submission): one.id for one in made if one.submission}
         self._wake.set()
 
     def _look_now(self) -> None:

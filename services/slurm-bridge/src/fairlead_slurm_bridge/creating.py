@@ -38,8 +38,8 @@ class Creator:
     """Finds the partition of that name, or the default one, as they were read last."""
     look: Callable[[], Awaitable[Sequence[SlurmJob]]]
     """Reads all jobs from slurmctld, now."""
-    ended: Callable[[str, str, Micros], Awaitable[Sequence[SlurmJob]]]
-    """Asks accounting for jobs of submissions that ended, by account, name, and the instant from which on."""
+    ended: Callable[[str, Sequence[str], Micros], Awaitable[Sequence[SlurmJob]]]
+    """Asks accounting for jobs of submissions that ended, by account, names, and the instant from which on."""
     naming: Naming
     qos_classes: Mapping[str, str]
     """The class that a job of a QOS asks for."""
@@ -55,28 +55,30 @@ class Creator:
 
     async def create(self, jobs: Sequence[CreateJob]) -> list[CreateReply]:
         """Make jobs (see `Obedient`), one batch at a time, so that no submission is on its way twice."""
-        async with self._turn:
-            try:
-                await self._find([job for job in jobs if self._is_in_doubt(job)])
-            except SlurmError as error:
-                raise Rejected(UNAVAILABLE, str(error)) from error
-            # To the last one: what is on its way when the turn ends would be begun a second time.
-            found = await asyncio.gather(*(self._create(job) for job in jobs), return_exceptions=True)
+        try:
+            # Before its turn: slurmdbd may need long, or hang, and nobody else waits for it.
+            forgotten = await self._forgotten([job for job in jobs if self._is_in_doubt(job)])
+            async with self._turn:
+                await self._find([job for job in jobs if self._is_in_doubt(job)], forgotten)
+                # To the last one: what is on its way when the turn ends would be begun a second time.
+                found = await asyncio.gather(*(self._create(job) for job in jobs), return_exceptions=True)
+        except SlurmError as error:
+            raise Rejected(UNAVAILABLE, str(error)) from error
         return [_reply(one) for one in found]
 
     def _is_in_doubt(self, job: CreateJob) -> bool:
         asked = self.store.asked(job.scope, job.id)
         return asked is None or not asked.job
 
-    async def _find(self, jobs: Sequence[CreateJob]) -> None:
-        """Note those jobs that slurmctld already has, as where an answer or a note was lost.
+    async def _find(self, jobs: Sequence[CreateJob], forgotten: Sequence[SlurmJob]) -> None:
+        """Note those jobs that slurmctld already has, or had, as where an answer or a note was lost.
 
         Who has the name of a submission and not what it asks for is somebody else's, who writes comments of his own.
         """
         wanted = {(job.scope, job.id): job for job in jobs}
         if not wanted:
             return
-        for there in [*await self.look(), *await self._forgotten(jobs)]:
+        for there in [*await self.look(), *forgotten]:
             origin = submission_mark(there.comment)
             job = wanted.get((there.account, origin.submission)) if origin is not None else None
             if origin is None or job is None:
@@ -88,11 +90,14 @@ class Creator:
 
     async def _forgotten(self, jobs: Sequence[CreateJob]) -> list[SlurmJob]:
         """The jobs of submissions that may have been made, and ended so long ago that slurmctld has forgotten them."""
-        found: list[SlurmJob] = []
+        asked: dict[str, dict[str, float]] = {}
         for job in jobs:
             known = self.store.asked(job.scope, job.id)
             if known is not None and self.clock() - known.at >= _IN_DOUBT_SECONDS:
-                found += await self.ended(job.scope, job.id, from_seconds(known.at))
+                asked.setdefault(job.scope, {})[job.id] = known.at
+        found: list[SlurmJob] = []
+        for scope, at in asked.items():
+            found += await self.ended(scope, list(at), from_seconds(min(at.values())))
         return found
 
     async def _create(self, job: CreateJob) -> CreateReply:

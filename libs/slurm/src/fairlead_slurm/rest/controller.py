@@ -78,9 +78,9 @@ class RestController:
         """See `Controller`."""
         return await self._commands.ended_between(since, until)
 
-    async def ended_of(self, account: str, name: str, since: Micros) -> list[SlurmJob]:
+    async def ended_of(self, account: str, names: Sequence[str], since: Micros) -> list[SlurmJob]:
         """See `Controller`."""
-        return await self._commands.ended_of(account, name, since)
+        return await self._commands.ended_of(account, names, since)
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """See `Controller`."""
