@@ -21,7 +21,7 @@ from fairlead_slurm.errors import (
     SlurmUnreachableError,
     UnreadableError,
 )
-from fairlead_slurm.job_ends import ended_jobs
+from fairlead_slurm.job_ends import ended_jobs, submitted_jobs
 from fairlead_slurm.licences import AccountedLicence, LicenceName
 from fairlead_slurm.partition import PodPartition
 from fairlead_slurm.slurm_token import SlurmToken
@@ -67,6 +67,9 @@ def test_ends_are_read_as_accounting_prints_them() -> None:
     assert (found[1].account, found[1].user, found[1].partitions) == ("vision", "games", ("gpu",))
     with pytest.raises(UnreadableError):
         ended_jobs("93|93\n")
+    line = f"93|93|FAILED|{started // SECOND}|{ended // SECOND}|{own}|{held}|sbatch --comment=fairlead=tune digest=dd x"
+    forged = [line.replace("|93|", "|x|"), line.replace("cpu=2", "cpu=x"), line.replace("93|93", "x+1|93")]
+    assert [job.id for job in submitted_jobs("\n".join([*forged, line]))] == ["93"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="accounting needs root")

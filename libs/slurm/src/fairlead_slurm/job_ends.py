@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -38,8 +39,9 @@ def submitted_jobs(text: str) -> list[SlurmJob]:
         fields = line.split("|", len(FIELDS))
         comment = _COMMENT.search(fields[-1])
         if len(fields) > len(FIELDS) and comment is not None:
-            jobs = ended_jobs("|".join(fields[:-1]))
-            found += [msgspec.structs.replace(job, comment=comment[1]) for job in jobs]
+            with suppress(UnreadableError, ValueError):
+                jobs = ended_jobs("|".join(fields[:-1]))
+                found += [msgspec.structs.replace(job, comment=comment[1]) for job in jobs]
     return found
 
 
