@@ -6,6 +6,7 @@ import pytest
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.base.quantities import MAX_QUANTITY, MAX_SUM
 from fairlead_contracts.messages.state import JobShape, JobState, Phase, QueueState, State, subject_of
+from fairlead_contracts.messages.submissions import MAX_PODS
 from fairlead_contracts.policyfile.document import Grant, Match, Pool, Tenant
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.types import (
@@ -100,6 +101,22 @@ def test_a_job_whose_time_no_calendar_names_spoils_no_snapshot(instant: int) -> 
     order = [position.uid for position in order_snapshot(again)[-1].positions]
     assert order.index(odd.uid) == (1 if instant < 0 else 3)  # right behind what is urgent; last
     assert len(again.jobs) == len(snapshot_of(STATES, DOCUMENT, NOW).jobs) + 1
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"), [((), 1), ((0,), 1), ((1, 0), 1), ((3, 2), 5), ((150_000, 1), MAX_PODS)]
+)
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.RUNNING])
+def test_a_job_without_pods_of_a_kind_or_with_too_many_spoils_no_snapshot(
+    stated: tuple[int, ...], told: int, phase: Phase
+) -> None:
+    shapes = [JobShape(name=f"kind-{at}", pods=pods, demand={"cpu": 1000}) for at, pods in enumerate(stated)]
+    job = a_job("odd", shapes=shapes, pods=sum(stated), phase=phase)
+    snapshot = snapshot_of({**STATES, subject_of(job): job}, DOCUMENT, NOW)
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+    waits, runs = snapshot.jobs, snapshot.running
+    found = [one.pods for one in waits if one.id == "odd"] + [one.pods for one in runs if one.id == "odd"]
+    assert found == [told]
 
 
 def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:

@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.shipped import unless_shipped
 from fairlead_contracts.messages.state import JobState, Phase, State
+from fairlead_contracts.messages.submissions import MAX_PODS
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import (
     Snapshot,
     SnapshotClassValue,
+    SnapshotGang,
     SnapshotJob,
     SnapshotNode,
     SnapshotPool,
@@ -143,6 +145,7 @@ class _StatedPools:
 
     def running(self, one: ChargedJob) -> SnapshotRunning:
         job = one.job
+        pods, gang = _gang(job)
         return SnapshotRunning(
             id=self._names[job.uid],
             tenant=one.tenant,
@@ -152,12 +155,13 @@ class _StatedPools:
             started=job.started,
             ends=job.ends_by,
             frontend=one.queue.frontend,
-            pods=sum(shape.pods for shape in job.shapes) or job.pods,
-            gang=stated_gang(job.shapes),
+            pods=pods,
+            gang=gang,
         )
 
     def waiting(self, one: ChargedJob) -> SnapshotJob:
         job = one.job
+        pods, gang = _gang(job)
         return SnapshotJob(
             id=self._names[job.uid],
             uid=job.uid,
@@ -175,12 +179,19 @@ class _StatedPools:
             priority_override=self._rulebook.override_of(job, one.tenant),
             flavorless=bool(job.flavorless),
             limited=bool(job.limited),
-            pods=sum(shape.pods for shape in job.shapes) or job.pods,
-            gang=stated_gang(job.shapes),
+            pods=pods,
+            gang=gang,
         )
 
     def _told(self, cluster: str) -> str:
         return cluster if self._several else ""
+
+
+def _gang(job: JobState) -> tuple[int, SnapshotGang | None]:
+    """The number of a job's pods, and its word on them. Kinds without a pod are left out, and of too many pods all kinds."""
+    kinds = [shape for shape in job.shapes if shape.pods > 0]
+    pods = sum(shape.pods for shape in kinds) or job.pods
+    return min(max(pods, 1), MAX_PODS), stated_gang(kinds) if pods <= MAX_PODS else None
 
 
 def _quota(shape: PoolShape, cards: PoolCards | None) -> dict[str, int] | None:
