@@ -76,7 +76,7 @@ class Multipliers:
     def __init__(self) -> None:
         self.exact: list[Fraction] = [NOTHING]
         self._numbers = {NOTHING.as_integer_ratio(): 0}
-        """By numerator and denominator: these are hashed at a tenth of a fraction's price."""
+        """Numbers by numerator and denominator: these are hashed at a tenth of a fraction's price."""
 
     def number(self, multiplier: Fraction) -> int:
         """The multiplier's number."""
