@@ -20,7 +20,7 @@ from fairlead_contracts.messages.state import (
     TenantState,
     task_uid,
 )
-from fairlead_slurm import SlurmJob
+from fairlead_slurm import SlurmJob, whole_job
 from fairlead_slurm.ladder import Ladder
 from fairlead_slurm_bridge.statements.jobs import before_its_time, phase_of
 from fairlead_slurm_bridge.statements.partition_pools import Naming
@@ -290,11 +290,15 @@ def test_a_job_whose_begin_time_is_to_come_is_held_whatever_slurmctld_says_after
     assert before_its_time(job, NOON) is job
 
 
-def test_a_job_waits_for_its_reservation_until_slurm_says_another_reason(view: StatedView) -> None:
+@pytest.mark.parametrize("kind", ["single", "of whole nodes", "heterogeneous"])
+def test_a_job_waits_for_its_reservation_until_slurm_says_another_reason(view: StatedView, kind: str) -> None:
     """After each write slurmctld gives none for a moment; where the job asks for something else, it says nothing yet."""
     waits, nothing = (
-        a_slurm_job("1", reservation="late", reason=reason) for reason in ("Reservation", "None")
+        a_slurm_job("1", reservation="late", reason=reason, whole_nodes=kind == "of whole nodes")
+        for reason in ("Reservation", "None")
     )
+    if kind == "heterogeneous":
+        waits, nothing = whole_job([waits]), whole_job([nothing])
     read(view, [waits])
     assert not read(view, [msgspec.structs.replace(nothing, priority=7)])
     assert not read(view, [nothing])

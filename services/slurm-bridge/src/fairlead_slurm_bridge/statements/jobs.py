@@ -208,7 +208,7 @@ def as_said_before(job: SlurmJob, before: SlurmJob) -> SlurmJob:
     if job.state != _PENDING or job.reason not in _NO_REASON or before.reason not in _BY_ITS_SCHEDULER:
         return job
     same = msgspec.structs.replace(
-        before, reason=job.reason, priority=job.priority, started=job.started, ends=job.ends
+        before, reason=job.reason, priority=job.priority, started=job.started, ends=job.ends, parts=job.parts
     )
     return msgspec.structs.replace(job, reason=before.reason) if same == job else job
 

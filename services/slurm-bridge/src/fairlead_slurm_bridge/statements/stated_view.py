@@ -139,8 +139,8 @@ class StatedView:
     def read(self, jobs: Sequence[SlurmJob]) -> Statements:
         """Take in all jobs that there are; returns changed statements."""
         context = self._known()
-        jobs = [as_said_before(job, self._jobs[job.id][0]) if job.id in self._jobs else job for job in jobs]
-        apart = [one for job in jobs for one in self._backlogs.by_pool(self._whole_nodes.taken_by(job))]
+        found = (one for job in jobs for one in self._backlogs.by_pool(self._whole_nodes.taken_by(job)))
+        apart = [as_said_before(job, self._jobs[job.id][0]) if job.id in self._jobs else job for job in found]
         self._first_seen.take(apart)
         self._translate(positioned(apart, self.array_window), context)
         self._untold = UNLABELLED
