@@ -43,6 +43,7 @@ def test_submit_takes_flags_a_file_or_standard_input() -> None:
     assert flags["follow"] is False
     assert parsed("submit jobs.jsonl")["file"] == Path("jobs.jsonl")
     assert parsed("submit -")["file"] == Path("-")
+    assert parsed("submit --frontend lsf")["job"] == JobFlags(frontend="lsf"), "one that is not of ours"
 
 
 @pytest.mark.parametrize("line", ["submit --gpu 1", "submit - --gpu 1", "submit jobs.jsonl --gpu=1"])

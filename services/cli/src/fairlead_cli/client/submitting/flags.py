@@ -48,5 +48,5 @@ class JobFlags:
     """Names the job; the same id twice is one job. Made up unless given."""
     cluster: str = "any"
     """Cluster that gets the job; `any` lets Fairlead choose."""
-    frontend: Literal["kueue", "slurm", "sim"] | None = None
-    """The queueing system that it is for, whichever cluster takes it."""
+    frontend: str | None = None
+    """The queueing system that it is for, whichever cluster takes it: kueue, slurm, sim, or what another calls itself."""
