@@ -13,7 +13,7 @@ from fairlead_bus.facts.announcer import Statements
 from fairlead_bus.facts.statement_publisher import OutgoingEvent, StateChange
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, SECOND, Micros, to_seconds
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.messages.state import JobState, Outcome, State
+from fairlead_contracts.messages.state import JobState, Outcome, State, subject_of
 from fairlead_runtime.metrics import Metrics
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmUnreachableError
@@ -278,6 +278,34 @@ async def test_what_accounting_never_hears_of_counts_as_cancelled_after_a_minute
         bridge.passes(MINUTE + 1)
         await eventually(lambda: bridge.outbox, 10)
     bridge.ended_as(Outcome.CANCELLED)
+
+
+class Standby(OneBridge):
+    """A bridge that does not lead, and looks all the same."""
+
+    def leads(self) -> bool:
+        super().leads()
+        return False
+
+
+async def test_while_another_bridge_leads_its_ends_are_remembered_by_nats_alone(
+    accounting: Accounting, store: SubmissionStore
+) -> None:
+    """A lapse of the lead that nobody else took is none: then NATS still has what this bridge said."""
+    bridge = Standby(accounting, store)
+    runs = bridge.lost()
+    bridge.leading = False
+    async with bridge.running():
+        await bridge.looked()
+        assert [job.uid for job in bridge.view.owed().values()] == [runs.uid]
+        bridge.heard_at = bridge.now
+        await bridge.looked()
+    assert (bridge.view.owed(), bridge.truth) == ({}, {})
+    bridge.nats = {subject_of(runs): runs}
+    bridge.takes_over()
+    bridge.read()
+    assert [job.uid for job in bridge.view.owed().values()] == [runs.uid]
+    assert JobEnded not in map(type, bridge.acked())
 
 
 async def test_of_a_job_that_is_there_again_no_end_is_told(

@@ -100,6 +100,8 @@ class AccountedEnds:
             try:
                 if leads():
                     await self._tell_owed(tell)
+                elif heard_at() is not None and (forgotten := self.view.forget_owed()):
+                    tell(forgotten, ())  # another leads: NATS has them, for whoever bridges next
                 await self._tell_unseen(tell, heard_at(), leads=leads())
             except SlurmError as error:
                 self.instruments.failures.inc()

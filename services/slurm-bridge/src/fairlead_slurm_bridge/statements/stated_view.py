@@ -237,9 +237,10 @@ class StatedView:
     def adopt(self, stood: Mapping[str, State]) -> Statements:
         """Take in what stands on NATS as this bridge takes the lead; returns changed statements.
 
-        Jobs that this view has not, or knows by another first instant, are as NATS has them until the next reading. Ends that
-        were owed here and are not there have been told.
+        Jobs that this view has not, or knows by another first instant, are as NATS has them until the next reading. Ends are
+        owed as NATS says: those that were owed here and are not there have been told.
         """
+        forgotten = self.forget_owed()
         own = {subject: state.uid for subject, state in self._stated.items() if isinstance(state, JobState)}
         adopted = {
             subject: msgspec.structs.replace(state, epoch=NO_EPOCH, rev=UNSTAMPED)
@@ -250,11 +251,15 @@ class StatedView:
         self._first_seen.adopt(since)
         self._jobs = {id_: one for id_, one in self._jobs.items() if str(one[0].array) not in since}
         self._rests = {array: one for array, one in self._rests.items() if str(array) not in since}
-        told = self.owed().keys() - stood.keys()
-        self._stated = {
-            subject: one for subject, one in self._stated.items() if subject not in told
-        } | adopted
-        return adopted | dict.fromkeys(told)
+        self._stated |= adopted
+        return forgotten | adopted
+
+    def forget_owed(self) -> Statements:
+        """State the jobs whose ends are owed no more; returns changed statements."""
+        owed = self.owed()
+        for subject in owed:
+            del self._stated[subject]
+        return dict.fromkeys(owed)
 
     def settle(self, ends: Mapping[str, RunEnd]) -> Statements:
         """State those owed jobs no more whose ends are here by uid; returns changed statements."""
