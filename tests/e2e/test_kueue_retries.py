@@ -134,6 +134,6 @@ async def test_jobs_that_are_put_back_for_ever_keep_nobody_else_waiting(
     again = sum(one == other for one, other in pairwise(nodes.tried))
     assert again <= AGAIN * len(nodes.tried), nodes.tried
     assert fixture.namespaces["luckless"] not in {one.scope for one in found}, "they never started"
-    assert all(one.waited_seconds >= int(ANSWER_SECONDS) for one in found), (
-        "a wait ends when the check lets it start"
-    )
+    # The lab is shared: jobs of other tests wait for no check.
+    waits = [one.waited_seconds for one in found if one.scope in fixture.namespaces.values()]
+    assert min(waits) >= int(ANSWER_SECONDS), "a wait ends when the check lets it start"
