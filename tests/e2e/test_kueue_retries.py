@@ -50,13 +50,7 @@ class Provisioning(threading.Thread):
                 "spec": spec,
             }
         )
-        active = {
-            "type": "Active",
-            "status": "True",
-            "reason": "Active",
-            "message": "",
-            "lastTransitionTime": _now(),
-        }
+        active = things.stated_condition("Active", reason="Active", at=_now())
         api.patch(f"{_KUEUE}/admissionchecks/{self.check}/status", {"status": {"conditions": [active]}})
 
     def run(self) -> None:

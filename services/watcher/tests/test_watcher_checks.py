@@ -1,5 +1,7 @@
 """A Workload and its admission checks: when it starts, and when it is queued again. Objects as the API server has them."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
@@ -21,6 +23,8 @@ LATER = "2026-11-21T10:05:00Z"
 NOW = instant("2026-11-21T11:00:00Z")
 KEY = Key("team-a", "one")
 
+condition = partial(things.stated_condition, at=LATER)
+
 
 def a_view() -> ClusterView:
     view = ClusterView("c1", ended_stay=600 * SECOND)
@@ -28,18 +32,6 @@ def a_view() -> ClusterView:
     quotas = {QuotaKey("f", "gpu"): Quota(nominal=8000)}
     view.cluster_queue(Key("", "cq"), QueueFacts(name="cq", quotas=quotas))
     return view
-
-
-def condition(
-    kind: str, status: str = "True", reason: str = "", message: str = "", at: str = LATER
-) -> KubeObject:
-    return {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": at,
-    }
 
 
 def raw(*conditions: KubeObject, **status: object) -> KubeObject:

@@ -1,6 +1,7 @@
 """A Workload as a job: phases, holds, levels, demand, times, words. Objects as the API server has them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -36,6 +37,8 @@ QUOTAS = {
     QuotaKey("f", "gpu"): Quota(nominal=8000),
 }
 
+condition = partial(things.stated_condition, at=LATER)
+
 
 def a_view(**queue: Any) -> ClusterView:  # noqa: ANN401 # fields of QueueFacts
     view = ClusterView("c1", ended_stay=STAY)
@@ -43,18 +46,6 @@ def a_view(**queue: Any) -> ClusterView:  # noqa: ANN401 # fields of QueueFacts
     facts = QueueFacts(**({"name": "cq", "quotas": QUOTAS} | queue))
     view.cluster_queue(Key("", facts.name), facts)
     return view
-
-
-def condition(
-    kind: str, status: str = "True", reason: str = "", message: str = "", at: str = LATER
-) -> KubeObject:
-    return {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": at,
-    }
 
 
 def raw(*conditions: KubeObject, **changes: object) -> KubeObject:

@@ -1,5 +1,7 @@
 """StatefulSets, LeaderWorkerSets and gangs of pods: their names, their words and what holds them. Objects as Kueue 0.19 makes them."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
@@ -19,6 +21,8 @@ PODS: list[KubeObject] = [
     {"kind": "Pod", "name": f"serve-{n}", "uid": f"p{n}"} for n in range(MOST_OWNERS + 4)
 ]
 
+condition = partial(things.stated_condition, at=AT)
+
 
 def a_view() -> ClusterView:
     view = ClusterView("c1", ended_stay=600 * SECOND)
@@ -26,11 +30,6 @@ def a_view() -> ClusterView:
     quotas = {QuotaKey("f", "gpu"): Quota(nominal=64_000)}
     view.cluster_queue(Key("", "cq"), QueueFacts(name="cq", quotas=quotas))
     return view
-
-
-def condition(kind: str, status: str, reason: str, message: str = "") -> KubeObject:
-    found = {"type": kind, "status": status, "reason": reason, "message": message}
-    return found | {"lastTransitionTime": AT}
 
 
 def job_of(*conditions: KubeObject, owners: list[KubeObject], view: ClusterView | None = None) -> JobState:

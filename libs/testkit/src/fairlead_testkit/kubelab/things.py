@@ -226,10 +226,18 @@ def gpus(workload: KubeObject) -> int:
     )
 
 
+def stated_condition(
+    kind: str, status: str = "True", reason: str = "", message: str = "", *, at: str
+) -> KubeObject:
+    """A condition as it stands in a status; `at` is a time as 2026-01-31T12:00:00Z."""
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": at}
+
+
 def finished(at: str) -> KubeObject:
     """The change, of its status, that ends a raw Workload; `at` is a time as 2026-01-31T12:00:00Z."""
-    ended = {"type": "Finished", "status": "True", "reason": "Succeeded", "message": "done"}
-    return {"status": {"conditions": [ended | {"lastTransitionTime": at}]}}
+    return {
+        "status": {"conditions": [stated_condition("Finished", reason="Succeeded", message="done", at=at)]}
+    }
 
 
 def _group(flavor: str, quota: Mapping[str, int | str], limits: Mapping[str, int]) -> KubeObject:
