@@ -89,6 +89,16 @@ def a_creator(slurm: Slurm, store: SubmissionStore, clock: ManualClock) -> Creat
     )
 
 
+async def a_creator_in_doubt(slurm: Slurm, store: SubmissionStore, clock: ManualClock) -> Creator:
+    """A creator that had no answer to its first submission: slurmctld was away."""
+    slurm.away = True
+    creator = a_creator(slurm, store, clock)
+    with pytest.raises(Rejected, match="restarting"):
+        await creator.create([a_wish()])
+    slurm.away = False
+    return creator
+
+
 async def test_the_same_submission_again_is_the_same_job(store: SubmissionStore) -> None:
     slurm, clock = Slurm(), ManualClock(100.0)
     creator = a_creator(slurm, store, clock)
@@ -154,11 +164,7 @@ async def test_another_body_under_an_id_of_the_bridge_before_is_refused_and_a_co
 
 async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionStore) -> None:
     slurm, clock = Slurm(), ManualClock(100.0)
-    slurm.away = True
-    creator = a_creator(slurm, store, clock)
-    with pytest.raises(Rejected, match="restarting"):
-        await creator.create([a_wish()])
-    slurm.away = False
+    creator = await a_creator_in_doubt(slurm, store, clock)
     clock.now += 10
     with pytest.raises(Rejected, match="not known yet"):
         await creator.create([a_wish()])
@@ -184,11 +190,7 @@ async def test_a_job_that_slurmctld_forgot_before_anybody_heard_of_it_is_found_i
 
 async def test_nobody_else_waits_for_accounting(store: SubmissionStore) -> None:
     slurm, clock = Slurm(), ManualClock(100.0)
-    slurm.away = True
-    creator = a_creator(slurm, store, clock)
-    with pytest.raises(Rejected, match="restarting"):
-        await creator.create([a_wish()])
-    slurm.away = False
+    creator = await a_creator_in_doubt(slurm, store, clock)
     clock.now += 60
     slurm.accounting.clear()
     in_doubt = asyncio.create_task(creator.create([a_wish()]))
